@@ -110,7 +110,11 @@ Plan plan_around(const PartialPlan& given, const Inputs& inputs, bool serves, st
   if (!given.sequence_parallel) { plan.sequence_parallel = plan.tp > 1 && needs_split; }
   const bool shards = plan.shard > 0 || !plan.gather_overlap;
   if (!given.zero) { plan.zero = shards && !serves ? 1 : 0; }
-  if (!given.recompute && plan.recompute_layers > 0) { plan.recompute = parallel::Recompute::full; }
+  if (!given.recompute && plan.recompute_modules.any()) {
+    plan.recompute = parallel::Recompute::selective;
+  } else if (!given.recompute && plan.recompute_layers > 0) {
+    plan.recompute = parallel::Recompute::full;
+  }
   const bool is_open = !parallel::fixed_value(parallel::PlanField::table_sharding, given);
   if (inputs.model.is_recommender() && is_open) { plan.tables.sharding = workload::TableSharding::row; }
   return plan;

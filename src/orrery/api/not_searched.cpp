@@ -87,7 +87,7 @@ class UnsearchedChoices {
   void add_choice(const PlanChoice& choice) {
     const std::string flag = parallel::flag_of(choice);
     const std::string title = choice.title.empty() ? flag.substr(2) : std::string(choice.title);
-    if (choice.kind == ChoiceKind::words) {
+    if (choice.kind == ChoiceKind::words && choice.otherwise == nullptr) {
       std::vector<std::string> words;
       for (const auto& part : choice.parts) {
         if (can_change([&](Plan& plan) { part.set(plan, 1); })) { words.emplace_back(part.word); }

@@ -252,7 +252,8 @@ TEST(Api, a_search_lists_what_it_did_not_search) {
       "--last-stage-layers)";
   const std::string overlap = "tp-overlap (--tp-overlap)", sharding = "hybrid sharding (--shard)";
   const std::string offload = "offload of weights, activations, optimizer (--offload)";
-  const std::string some_layers = "recompute of some layers (--recompute-layers)";
+  const std::string some_layers = "recompute of other modules (--recompute-modules)",
+                    "recompute of some layers (--recompute-layers)";
   const std::string reduce = "dp-overlap (--dp-overlap)";
   const auto not_searched = [&](auto&& fix) {
     PlanRequest fixed = asked;

@@ -50,7 +50,7 @@ std::vector<Plan> open_plans(const Request& request, const workload::Model& mode
   const auto micro_batches = request.micro_batch ? std::vector{*request.micro_batch} : divisors(replica);
   const auto sequence_parallel = request.sequence_parallel || plan.tp == 1 ? std::vector<bool>{plan.sequence_parallel}
                                                                            : std::vector<bool>{false, true};
-  const bool keeps_recompute = request.recompute || job.is_inference();
+  const bool keeps_recompute = request.recompute || plan.recompute_modules.any() || job.is_inference();
   const auto recompute = keeps_recompute ? std::vector{plan.recompute}
                                          : std::vector{Recompute::none, Recompute::selective, Recompute::full};
   std::vector<Plan> plans;

@@ -312,6 +312,7 @@ Request any_request() {
   r.tp_overlap = static_cast<parallel::TpOverlap>(choice(3));
   r.dp_overlap = maybe(*rc::gen::arbitrary<bool>());
   r.offload = maybe(parallel::Offload{true, true, false});
+  r.recompute_modules = maybe(parallel::RecomputeModules{.norms = true, .expert_activations = true});
   r.placement = maybe(parallel::Placement{0, -1, -1, 1});
   r.strategy = *rc::gen::element<std::string>("", "mlp=(tp,ddp)");
   r.local_batch = *rc::gen::element<std::string>("", "mlp=512");
@@ -334,6 +335,7 @@ RC_GTEST_PROP(RequestRecord, what_is_printed_reads_back, ()) {
   RC_ASSERT(again->dp_overlap == request.dp_overlap);
   RC_ASSERT(again->seq == request.seq);
   RC_ASSERT(again->offload == request.offload);
+  RC_ASSERT(again->recompute_modules == request.recompute_modules);
   RC_ASSERT(again->placement == request.placement);
 }
 

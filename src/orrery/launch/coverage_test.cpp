@@ -93,6 +93,7 @@ std::vector<Named> changes() {
                         const std::int64_t now = part.get(plan);
                         const bool is_switch = parallel::choice_of(part.field).kind == parallel::ChoiceKind::boolean;
                         part.set(plan, value != values().end() ? value->second : is_switch ? 1 - now : now + 1);
+                        if (plan.recompute_modules.any()) { plan.recompute = parallel::Recompute::selective; }
                       }});
     }
   }
@@ -167,6 +168,14 @@ TEST(LaunchCoverage, every_value_of_a_choice_changes_the_launch) {
   for (const auto value : {Recompute::none, Recompute::selective, Recompute::full}) {
     recomputes.emplace_back([value](Plan& p) { p.recompute = value; });
   }
+  std::vector<Change> modules{[](Plan& p) { p.recompute = Recompute::selective; }};
+  const auto& module_parts = parallel::find_choice("recompute_modules")->parts;
+  for (std::size_t i = 1; i < module_parts.size(); ++i) {  // the first is the default
+    modules.emplace_back([set = module_parts[i].set](Plan& p) {
+      p.recompute = Recompute::selective;
+      set(p, 1);
+    });
+  }
   for (const auto value :
        {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::zero_bubble, ScheduleKind::dualpipe}) {
     schedules.emplace_back([value](Plan& p) { p.schedule = value; });
@@ -181,6 +190,7 @@ TEST(LaunchCoverage, every_value_of_a_choice_changes_the_launch) {
   }
   expect_all_distinct("zero", zeros, staged);
   expect_all_distinct("recompute", recomputes, staged);
+  expect_all_distinct("recompute_modules", modules, staged);
   expect_all_distinct("schedule", schedules, staged);
   expect_all_distinct("tp_overlap", overlaps, staged);
 }

@@ -141,7 +141,9 @@ class Config {
     switch (plan_.recompute) {
       case Recompute::none: return;
       case Recompute::selective:
-        note(flag, "the training script must checkpoint the attention core; no option does");
+        note(plan_.recompute_modules.any() ? recompute_modules_flag(plan_) : flag,
+             fmt::format("the training script must checkpoint {}; no option does",
+                         plan_.recompute_modules.any() ? "these modules" : "the attention core"));
         break;
       case Recompute::full:
         note(flag,

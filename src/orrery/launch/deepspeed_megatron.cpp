@@ -121,6 +121,10 @@ void add_recompute(const parallel::Plan& plan, Sheet& sheet) {
     all.recompute_layers = 0;
     arguments = megatron_recompute(all);
   }
+  if (plan.recompute_modules.any()) {
+    sheet.note(recompute_modules_flag(plan),
+               "selective recomputation of Megatron-DeepSpeed is of the attention core only");
+  }
   sheet.toggle("--deepspeed-activation-checkpointing", has_checkpoints);
   sheet.value("--recompute-granularity", std::string(arguments.granularity), !arguments.granularity.empty());
   sheet.value("--recompute-method", std::string(arguments.method), has_checkpoints);

@@ -79,8 +79,8 @@ Result<Launch> emit_as_written(Tool tool, const TrainingRun& run) {
 
 // Every launcher writes results::kMainChoices and these, or has notes about them (coverage_test.cpp), whether or not
 // they have an effect.
-constexpr std::array<std::string_view, 5> kOtherWritten{"recompute_layers", "first_stage_layers", "last_stage_layers",
-                                                        "embedding_as_layer", "head_as_layer"};
+constexpr std::array<std::string_view, 6> kOtherWritten{"recompute_modules", "recompute_layers",   "first_stage_layers",
+                                                        "last_stage_layers", "embedding_as_layer", "head_as_layer"};
 
 bool is_written(std::string_view name) {
   const auto has = [&](const auto& names) { return std::find(names.begin(), names.end(), name) != names.end(); };

@@ -161,6 +161,25 @@ TEST(Launch, recompute_of_some_layers_is_an_option_or_a_note) {
   }
 }
 
+// Megatron's names, separated as each tool reads them; a module that it does not have is a note.
+TEST(Launch, recomputed_modules_are_options_of_megatron_and_notes_elsewhere) {
+  auto run = test::llama_405b();
+  run.plan.recompute = parallel::Recompute::selective;
+  EXPECT_THAT(test::launched(Tool::megatron, run).text, HasSubstr("  --recompute-modules core_attn\n"));
+  run.plan.recompute_modules = {.norms = true, .mlp = true};
+  const auto megatron = test::launched(Tool::megatron, run);
+  EXPECT_THAT(megatron.text, HasSubstr("  --recompute-modules layernorm mlp\n"));
+  EXPECT_THAT(megatron.text, HasSubstr("recompute selective, recompute-modules layernorm,mlp"));
+  const auto noted = testing::Contains(HasSubstr("--recompute-modules layernorm,"));
+  EXPECT_THAT(megatron.notes, testing::Not(noted));
+  EXPECT_THAT(test::launched(Tool::nemo, run).text, HasSubstr("  'model.recompute_modules=[layernorm,mlp]'\n"));
+  EXPECT_THAT(test::launched(Tool::torchtitan, run).notes, noted);
+  EXPECT_THAT(test::launched(Tool::deepspeed, run).notes, noted);
+  run.plan.recompute_modules.activations = true;
+  EXPECT_THAT(test::launched(Tool::megatron, run).text, HasSubstr("  --recompute-modules layernorm moe_act mlp\n"));
+  EXPECT_THAT(test::launched(Tool::megatron, run).notes, noted);
+}
+
 // Without stages Megatron-DeepSpeed checkpoints layers one by one.
 TEST(Launch, megatron_deepspeed_recomputes_some_layers_without_a_pipeline) {
   auto run = test::mixtral();

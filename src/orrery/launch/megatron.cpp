@@ -10,7 +10,9 @@ namespace {
 constexpr std::string_view kMegatronSource = "NVIDIA/Megatron-LM megatron/training/arguments.py@000c4ac24f";
 
 std::string line_of(const Setting& setting) {
-  return setting.value.empty() ? setting.name : setting.name + " " + bash_word(setting.value);
+  if (setting.value.empty()) { return setting.name; }
+  const bool takes_words = setting.name == "--recompute-modules";
+  return setting.name + " " + (takes_words ? setting.value : bash_word(setting.value));
 }
 
 // Learning rate, data and a checkpoint to start from: not part of the plan, but required to run.

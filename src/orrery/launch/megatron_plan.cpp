@@ -2,12 +2,15 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "orrery/launch/layout.hpp"
 #include "orrery/launch/tools.hpp"
 #include "orrery/parallel/names.hpp"
+#include "orrery/parallel/plan_fields.hpp"
 #include "orrery/parallel/recompute.hpp"
 
 namespace orrery::launch {
@@ -17,15 +20,40 @@ using parallel::ScheduleKind;
 
 bool uses_fsdp(const Plan& plan) { return plan.zero >= 2; }
 
+namespace {
+
+// Megatron has no module of the activations of dense MLPs and shared experts.
+std::vector<std::string_view> megatron_modules(const Plan& plan) {
+  const auto& modules = plan.recompute_modules;
+  std::vector<std::string_view> names;
+  const auto add = [&](bool on, std::string_view name) {
+    if (on) { names.push_back(name); }
+  };
+  add(modules.core_attention || !modules.any(), "core_attn");
+  add(modules.norms, "layernorm");
+  add(modules.mla_up_projection, "mla_up_proj");
+  add(modules.expert_activations || modules.activations, "moe_act");
+  add(modules.mlp, "mlp");
+  add(modules.experts, "moe");
+  add(modules.shared_experts, "shared_experts");
+  return names;
+}
+
+}  // namespace
+
+std::string recompute_modules_flag(const Plan& plan) {
+  return "--recompute-modules " + parallel::text_of(*parallel::find_choice("recompute_modules"), plan);
+}
+
 // "block" recomputes the first so many layers of a chunk, "uniform" with one layer a unit recomputes every layer.
 MegatronRecompute megatron_recompute(const Plan& plan) {
   using parallel::Recompute;
   switch (plan.recompute) {
     case Recompute::none: return {};
-    case Recompute::selective: return {"selective", "core_attn", "", 0};
+    case Recompute::selective: return {"selective", "", megatron_modules(plan), 0};
     case Recompute::full:
-      return plan.recompute_layers > 0 ? MegatronRecompute{"full", "", "block", plan.recompute_layers}
-                                       : MegatronRecompute{"full", "", "uniform", 1};
+      return plan.recompute_layers > 0 ? MegatronRecompute{"full", "block", {}, plan.recompute_layers}
+                                       : MegatronRecompute{"full", "uniform", {}, 1};
   }
   throw_internal_error("known recompute choice", __FILE__, __LINE__);
 }
@@ -148,12 +176,17 @@ class PlanSettings {
 
   void recompute() {
     const MegatronRecompute arguments = megatron_recompute(plan_);
-    const auto value = [&](const char* name, std::string_view text, bool in_brackets = false) {
-      const std::string shown(text.empty() ? "none" : text);  // a value without text would be a switch
-      sheet_.value(name, in_brackets ? "[" + shown + "]" : shown, !text.empty());
+    const auto value = [&](const char* name, std::string_view text) {
+      sheet_.value(name, std::string(text.empty() ? "none" : text), !text.empty());  // without text: a switch
     };
     value("--recompute-granularity", arguments.granularity);
-    value("--recompute-modules", arguments.modules, bridge_);
+    const std::string modules = fmt::format("{}", fmt::join(arguments.modules, bridge_ ? "," : " "));
+    value("--recompute-modules", bridge_ && !modules.empty() ? "[" + modules + "]" : modules);
+    if (plan_.recompute_modules.activations) {
+      instead(recompute_modules_flag(plan_),
+              "recomputes activations of routed experts only (moe_act): more memory than the estimate where a layer "
+              "has others");
+    }
     value("--recompute-method", arguments.method);
     sheet_.value("--recompute-num-layers", arguments.num_layers, arguments.num_layers > 0);
     if (parallel::recomputes_some_layers(plan_) && arguments.num_layers != plan_.recompute_layers) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "orrery/parallel/names.hpp"
+#include "orrery/parallel/plan_fields.hpp"
 
 namespace orrery::launch {
 
@@ -50,6 +51,8 @@ std::string plan_line(const parallel::Plan& plan) {
   line += fmt::format("sequence-parallel {}, zero {}, ", on_off(plan.sequence_parallel), plan.zero);
   if (plan.shard > 0) { line += fmt::format("shard {}, ", plan.shard); }
   line += fmt::format("recompute {}, ", config::enum_name(plan.recompute));
+  const std::string modules = parallel::text_of(*parallel::find_choice("recompute_modules"), plan);
+  if (!modules.empty()) { line += fmt::format("recompute-modules {}, ", modules); }
   if (plan.recompute_layers > 0) { line += fmt::format("recompute-layers {}, ", plan.recompute_layers); }
   line += fmt::format("schedule {}, dp-overlap {}, tp-overlap {}", config::enum_name(plan.schedule),
                       on_off(plan.dp_overlap), config::enum_name(plan.tp_overlap));

@@ -1,6 +1,10 @@
 // The writers of the tools, one file each. See launch.hpp.
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "orrery/launch/launch.hpp"
 #include "orrery/launch/sheet.hpp"
 
@@ -21,10 +25,13 @@ void add_model_settings(const TrainingRun& run, Dialect dialect, Sheet& sheet);
 
 // Recompute as values of Megatron's arguments; empty: the argument is left out.
 struct MegatronRecompute {
-  std::string_view granularity, modules, method;
+  std::string_view granularity, method;
+  std::vector<std::string_view> modules;
   std::int64_t num_layers = 0;
 };
 [[nodiscard]] MegatronRecompute megatron_recompute(const parallel::Plan& plan);
+// "--recompute-modules layernorm,moe_act".
+[[nodiscard]] std::string recompute_modules_flag(const parallel::Plan& plan);
 // "--recompute-layers 4".
 [[nodiscard]] std::string recompute_layers_flag(const parallel::Plan& plan);
 

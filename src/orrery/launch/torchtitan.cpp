@@ -265,6 +265,10 @@ class JobConfig {
         break;
       case Recompute::full: sheet_.value("mode", quote("full")); break;
     }
+    if (plan_.recompute_modules.any()) {
+      sheet_.note(recompute_modules_flag(plan_),
+                  "torchtitan has no choice of modules: memory and recompute time differ from the estimate");
+    }
     if (!parallel::recomputes_some_layers(plan_)) { return; }
     sheet_.note(recompute_layers_flag(plan_),
                 fmt::format("torchtitan recomputes in all layers, not in the first {} of each chunk: less memory and "

@@ -74,6 +74,7 @@ class BackwardWriter {
     while (begin > 0 && is_core(operators_[begin - 1])) { --begin; }
     const Operators core = operators_.subspan(begin, end - begin);
     for (std::size_t i = end; i-- > begin;) { replay_for(i); }
+    if (begin > 0 && replayed_.contains(operators_[begin - 1].tag)) { replay_down_to(begin - 1); }  // makes its inputs
     write_.core(core, Direction::backward, Purpose::backward);
     return begin;
   }
@@ -99,6 +100,7 @@ class BackwardWriter {
       while (end > i + 1 && !is_replayed(end - 1)) { --end; }
       std::size_t begin = end - 1;
       while (begin > 0 && is_replayed(begin - 1)) { --begin; }
+      write_.kernel(operators_[begin].name, operators_[begin].alone, Purpose::recompute);
       write_.forward(operators_.subspan(begin, end - begin), Purpose::recompute);
       replayed_from_ = begin;
     }

@@ -172,13 +172,13 @@ class SliceLowering {
   // Whether all layers are of one kind, without looking at each layer.
   static bool is_uniform(const workload::Model& model) {
     const bool one_mlp = !model.has_experts() || (model.experts.first_dense == 0 && model.experts.every == 1);
-    return one_mlp && !model.has_mixers() && model.pattern.empty() && !model.is_recommender() && model.encoder_layers == 0 &&
-           (model.sliding_window == 0 || model.global_every == 0);
+    return one_mlp && !model.has_mixers() && model.pattern.empty() && !model.is_recommender() &&
+           model.encoder_layers == 0 && (model.sliding_window == 0 || model.global_every == 0);
   }
 
   LayerRun lower_kind(const LayerKind& kind) {
     const Plan& plan = context_.plan();
-    LayerRun run{0, lower_layer(kind, replayed_tags(plan.recompute)), {}};
+    LayerRun run{0, lower_layer(kind, replayed_tags(plan)), {}};
     if (recomputes_some_layers(plan)) { run.without_recompute = lower_layer(kind, {}); }
     return run;
   }
@@ -295,7 +295,7 @@ LoweringContext context_of(const workload::Model& model, const hardware::Stack& 
 SliceKey slice_key(const workload::Model& model, const Job& job, const Plan& plan) {
   SliceKey key;
   key.slice = slice_of(job, plan, job.is_inference() ? Pass::prefill : Pass::train);
-  key.replayed = replayed_tags(plan.recompute);
+  key.replayed = replayed_tags(plan);
   key.some_layers = recomputes_some_layers(plan);
   key.tp_overlap = plan.tp_overlap;
   key.splits = splits_backward(plan.schedule);

@@ -97,7 +97,7 @@ std::int64_t most_deferred(const PipelineShape& shape, std::int64_t stage) {
 Bytes working_buffers(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage, const Plan& plan,
                       Bytes weight_element) {
   Bytes buffers = sizes.kept_briefly;
-  if (splits_backward(shape.schedule) && weight_gradients_read(replayed_tags(plan.recompute))) {
+  if (splits_backward(shape.schedule) && weight_gradients_read(replayed_tags(plan))) {
     buffers += static_cast<double>(most_deferred(shape, stage)) * sizes.chunk_deferred + sizes.layer_transient;
   } else {
     buffers += sizes.layer_dropped;

@@ -54,6 +54,21 @@ struct Offload {
   friend bool operator==(const Offload&, const Offload&) = default;
 };
 
+// Modules of a layer that selective recompute runs again.
+struct RecomputeModules {
+  bool core_attention = false;
+  bool norms = false;              // of the residual stream
+  bool mla_up_projection = false;  // of latent attention, with rotary positions
+  bool activations = false;        // of dense MLPs, routed and shared experts
+  bool expert_activations = false;
+  bool mlp = false;      // dense MLPs
+  bool experts = false;  // router, exchanges, routed and shared experts
+  bool shared_experts = false;
+
+  [[nodiscard]] bool any() const { return *this != RecomputeModules{}; }
+  friend bool operator==(const RecomputeModules&, const RecomputeModules&) = default;
+};
+
 // Network dimensions that groups are pinned to, counted from the innermost; kByRank: placed in rank order. For a group
 // of one, pinning has no effect.
 struct Placement {
@@ -105,6 +120,7 @@ struct PlanChoices {
   Of<std::int64_t> shard =
       Form::usual(0);  // hybrid sharding (HSDP): ranks of dp x cp that share one sharded copy; 0: all
   Of<Recompute> recompute = Form::usual(Recompute::none);
+  Of<RecomputeModules> recompute_modules = Form::usual(RecomputeModules{});  // of selective; none: core_attention
   Of<std::int64_t> recompute_layers = Form::usual(0);  // recompute applies to the first so many layers of each chunk,
                                                        // or to all of a chunk with fewer; 0: to all
   Of<ScheduleKind> schedule = Form::usual(ScheduleKind::one_f_one_b);
@@ -164,6 +180,14 @@ enum class PlanField : std::uint8_t {
   cp_method,
   sequence_parallel,
   recompute,
+  recompute_core_attn,
+  recompute_layernorm,
+  recompute_mla_up_proj,
+  recompute_act,
+  recompute_moe_act,
+  recompute_mlp,
+  recompute_moe,
+  recompute_shared_experts,
   recompute_layers,
   schedule,
   tp_overlap,

@@ -91,6 +91,8 @@ struct PlanChoice {
 
   std::vector<PlanPart> parts;  // at least one
 
+  std::string_view not_a_word = {};  // of words: what is wrong with another one, "cannot be offloaded"
+
   // Whether it is written as words ("weights,optimizer") or pins ("tp=0 pp=1").
   [[nodiscard]] bool has_text() const { return kind == ChoiceKind::words || kind == ChoiceKind::pins; }
 };

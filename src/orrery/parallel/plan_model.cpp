@@ -61,9 +61,10 @@ void check_mixers(PlanChecker& check, const workload::Mixer& mixer, const Plan& 
     case MixerKind::mamba:
       require_divides(check, "--tp", plan.tp, mixer.inner, "channels of the Mamba layers");
       check.require(plan.cp == 1, "--cp", [&] {
-        return fmt::format("\"{}\" is not supported with Mamba layers, which reduce over channels within the scan; "
-                           "valid: 1",
-                           plan.cp);
+        return fmt::format(
+            "\"{}\" is not supported with Mamba layers, which reduce over channels within the scan; "
+            "valid: 1",
+            plan.cp);
       });
       return;
     case MixerKind::mamba2:
@@ -126,6 +127,12 @@ void check_context_parallel(PlanChecker& check, const workload::Model& model, co
     const std::int64_t nearest = job.seq % parts == 0 ? nearest_divisor(job.seq / parts, plan.cp) : 1;
     return fmt::format("\"{}\" does not split the sequence of {} tokens into {} equal parts{}; nearest: {}", plan.cp,
                        job.seq, parts * plan.cp, parts == 2 ? " (two per rank)" : "", nearest);
+  });
+  const bool inside = !ring && model.is_latent() && plan.recompute_modules.mla_up_projection;
+  check.require(!inside, "--recompute-modules", [] {
+    return std::string(
+        "mla_up_proj ends in the all-to-all of --cp-method ulysses, which selective recompute does not "
+        "run again; valid: --cp-method ring, or the other modules");
   });
   if (ring || !model.has_attention() || model.heads % plan.tp != 0) { return; }
   require_divides(check, "--cp", plan.cp, model.heads / plan.tp, "attention heads of a tensor-parallel rank");

@@ -55,7 +55,7 @@ std::optional<Parts> words_from(const PlanChoice& choice, std::string_view text,
       for (const PlanPart& one : choice.parts) { names.emplace_back(one.word); }
       const auto near = nearest(word, names);
       reading.complain(
-          node, fmt::format("{} cannot be offloaded; {}", quote(word),
+          node, fmt::format("{} {}; {}", quote(word), choice.not_a_word,
                             near ? fmt::format("did you mean {}?", quote(*near)) : "valid: " + join(names, ", ")));
       return std::nullopt;
     }

@@ -96,6 +96,9 @@ bool no_sharded_tables(const PlanSetting& at) {
 bool no_second_tier(const PlanSetting& at) { return !at.has_second_tier; }
 bool nothing_sharded(const PlanSetting& at) { return at.plan.zero == 0; }
 bool nothing_recomputed(const PlanSetting& at) { return at.plan.recompute == Recompute::none; }
+bool not_selective(const PlanSetting& at) { return at.plan.recompute != Recompute::selective; }
+bool no_latent_core(const PlanSetting& at) { return not_selective(at) || !at.model.is_latent(); }
+bool no_experts_recomputed(const PlanSetting& at) { return not_selective(at) || no_experts(at); }
 bool no_activations_kept(const PlanSetting& at) {
   return !at.has_second_tier || (at.plan.recompute == Recompute::full && at.plan.recompute_layers == 0);
 }
@@ -114,6 +117,7 @@ std::int64_t pin_of_group(const Plan& plan, std::int64_t value) {
 // ---- values that plans of a search could have instead ---------------------------------------------------------------
 
 void recompute_some_layers(Plan& plan) { plan.recompute_layers = plan.recompute == Recompute::none ? 0 : 1; }
+void recompute_norms(Plan& plan) { plan.recompute_modules.norms = plan.recompute == Recompute::selective; }
 void overlap_tensor_parallel(Plan& plan) { plan.tp_overlap = TpOverlap::ring; }
 void overlap_data_parallel_otherwise(Plan& plan) { plan.dp_overlap = plan.dp_overlap != (plan.replicas() > 1); }
 
@@ -140,7 +144,8 @@ constexpr std::string_view kTablesOfMadMax = "has emb in --strategy";
 constexpr auto kOffload = [](auto& plan) -> auto& { return plan.offload; };
 constexpr auto kPlacement = [](auto& plan) -> auto& { return plan.placement; };
 constexpr auto kTables = [](auto& plan) -> auto& { return plan.tables; };
-constexpr auto kAny = [](const Offload& offload, std::int64_t) { return offload.any(); };
+constexpr auto kModules = [](auto& plan) -> auto& { return plan.recompute_modules; };
+constexpr auto kAny = [](const auto& group, std::int64_t) { return group.any(); };
 constexpr auto kNotNegative = [](const auto&, std::int64_t value) { return value >= 0; };
 constexpr auto kPositive = [](const auto&, std::int64_t value) { return value > 0; };
 
@@ -282,6 +287,42 @@ PlanChoice recompute() {
             PlanField::recompute, [](auto& plan) -> auto& { return plan.recompute; });
   row.refused_in_inference = true;
   row.parts[0].training_only = true;
+  return row;
+}
+
+PlanChoice recompute_modules() {
+  using F = PlanField;
+  using M = RecomputeModules;
+  PlanChoice row;
+  row.name = "recompute_modules";
+  row.help =
+      "modules that --recompute selective computes again: core_attn, layernorm, mla_up_proj, act, moe_act, mlp, moe, "
+      "shared_experts, as in layernorm,mla_up_proj; default: core_attn";
+  row.kind = ChoiceKind::words;
+  row.refused_in_inference = true;
+  row.otherwise = recompute_norms;
+  row.title = "recompute of other modules";
+  row.not_a_word = "is not a module";
+  row.is_met = [](const Plan& plan) { return !plan.recompute_modules.any() || plan.recompute == Recompute::selective; };
+  row.needs = "needs --recompute selective; full recomputes all modules";
+  row.take_back = [](PartialPlan& partial) { partial.recompute_modules.reset(); };
+  row.parts = {
+      member<&M::core_attention, kAny>(F::recompute_core_attn, "recompute_core_attn", "core_attn", kModules),
+      member<&M::norms, kAny>(F::recompute_layernorm, "recompute_layernorm", "layernorm", kModules),
+      member<&M::mla_up_projection, kAny>(F::recompute_mla_up_proj, "recompute_mla_up_proj", "mla_up_proj", kModules),
+      member<&M::activations, kAny>(F::recompute_act, "recompute_act", "act", kModules),
+      member<&M::expert_activations, kAny>(F::recompute_moe_act, "recompute_moe_act", "moe_act", kModules),
+      member<&M::mlp, kAny>(F::recompute_mlp, "recompute_mlp", "mlp", kModules),
+      member<&M::experts, kAny>(F::recompute_moe, "recompute_moe", "moe", kModules),
+      member<&M::shared_experts, kAny>(F::recompute_shared_experts, "recompute_shared_experts", "shared_experts",
+                                       kModules)};
+  for (PlanPart& axis : row.parts) {
+    axis.after = field_mask({F::recompute});
+    axis.training_only = true;
+    axis.is_idle = not_selective;
+  }
+  row.parts[2].is_idle = no_latent_core;
+  for (const std::size_t of_experts : {4U, 6U, 7U}) { row.parts[of_experts].is_idle = no_experts_recomputed; }
   return row;
 }
 
@@ -460,6 +501,7 @@ PlanChoice offload() {
   row.help = "kept in the second memory tier: weights, activations and optimizer state, as in weights,optimizer";
   row.kind = ChoiceKind::words;
   row.title = "offload of";
+  row.not_a_word = "cannot be offloaded";
   row.take_back = [](PartialPlan& partial) { partial.offload.reset(); };
   row.parts = {
       member<&Offload::weights, kAny>(F::offload_weights, "offload_weights", "weights", kOffload),
@@ -507,8 +549,8 @@ const std::vector<PlanChoice>& plan_choices() {
   static const Rows table = [] {
     Rows rows;
     add_degrees(rows);
-    for (PlanChoice (*row)() : {sequence_parallel, zero, shard, recompute, recompute_layers, schedule, tp_overlap,
-                                cp_method, dp_overlap, gather_overlap}) {
+    for (PlanChoice (*row)() : {sequence_parallel, zero, shard, recompute, recompute_modules, recompute_layers,
+                                schedule, tp_overlap, cp_method, dp_overlap, gather_overlap}) {
       rows.push_back(row());
     }
     add_ends(rows);

@@ -7,11 +7,35 @@ namespace orrery::parallel {
 using workload::OperatorTag;
 using workload::TagSet;
 
-TagSet replayed_tags(Recompute choice) {
+namespace {
+
+// Modules of Megatron Core's --recompute-modules (megatron/core/transformer/transformer_config.py) with its names, and
+// the activation of every kind of MLP.
+TagSet tags_of(const RecomputeModules& modules) {
+  using T = OperatorTag;
+  TagSet tags;
+  const auto add = [&](bool on, std::initializer_list<T> of_module) {
+    if (!on) { return; }
+    for (const T tag : of_module) { tags.insert(tag); }
+  };
+  add(modules.core_attention, {T::attention_core});
+  add(modules.norms, {T::norm});
+  add(modules.mla_up_projection, {T::attention_up_projection});
+  add(modules.activations, {T::mlp_activation, T::expert_activation, T::shared_expert_activation});
+  add(modules.expert_activations, {T::expert_activation});
+  add(modules.mlp, {T::mlp_projection, T::mlp_activation});
+  add(modules.experts, {T::router, T::expert_exchange, T::expert_projection, T::expert_activation});
+  add(modules.experts || modules.shared_experts, {T::shared_expert_projection, T::shared_expert_activation});
+  return tags;
+}
+
+}  // namespace
+
+TagSet replayed_tags(Recompute choice, const RecomputeModules& modules) {
   switch (choice) {
     case Recompute::none: return {};
     // Korthikanti et al. (arXiv:2205.05198), section 5: most of the bytes, few of the FLOPs.
-    case Recompute::selective: return {OperatorTag::attention_core};
+    case Recompute::selective: return modules.any() ? tags_of(modules) : TagSet{OperatorTag::attention_core};
     case Recompute::full: return TagSet::all();
   }
   throw_internal_error("known recompute choice", __FILE__, __LINE__);
@@ -65,7 +89,11 @@ Activations activations(std::span<const workload::Operator> operators, TagSet re
     const Bytes bytes = dropped_activations(op, replayed);
     sizes.whole += op.saved;
     dropped += bytes;
-    if (!weight_gradients_read(op.tag)) { sizes.transient += bytes; }
+    // Of an up-projection whose latents are kept, only queries, keys and values are dropped, which the core alone
+    // reads.
+    const bool for_core =
+        op.tag == OperatorTag::attention_up_projection && !replayed.contains(OperatorTag::attention_projection);
+    if (for_core || !weight_gradients_read(op.tag)) { sizes.transient += bytes; }
   }
   sizes.kept = sizes.whole - dropped;
   const bool replays_first = !operators.empty() && replayed.contains(operators.front().tag);

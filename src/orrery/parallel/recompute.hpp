@@ -11,11 +11,14 @@
 namespace orrery::parallel {
 
 // The operators that a choice replays, in the layers that it applies to.
-[[nodiscard]] workload::TagSet replayed_tags(Recompute choice);
+[[nodiscard]] workload::TagSet replayed_tags(Recompute choice, const RecomputeModules& modules = {});
+[[nodiscard]] inline workload::TagSet replayed_tags(const Plan& plan) {
+  return replayed_tags(plan.recompute, plan.recompute_modules);
+}
 
 // Whether a plan recomputes some layers of a chunk and not others.
 [[nodiscard]] inline bool recomputes_some_layers(const Plan& plan) {
-  return plan.recompute_layers > 0 && !replayed_tags(plan.recompute).empty();
+  return plan.recompute_layers > 0 && plan.recompute != Recompute::none;
 }
 
 // Whether the weight gradients of a layer read activations that operators with this tag have saved. Activations that

@@ -7,6 +7,7 @@
 
 #include "orrery/core/integers.hpp"
 #include "orrery/parallel/program.hpp"
+#include "orrery/parallel/recompute.hpp"
 #include "orrery/parallel/test_items.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 #include "orrery/workload/operators.hpp"
@@ -52,14 +53,12 @@ struct Alone {
   double dense = 0, expert = 0;  // weights, trained and frozen
 };
 
-inline Alone alone(const std::vector<workload::Operator>& operators, Recompute recompute) {
+inline Alone alone(const std::vector<workload::Operator>& operators, workload::TagSet replayed) {
   Alone sum;
   for (const auto& op : operators) {
     const double forward = op.forward.flops.value();
     sum.flops += forward + op.backward_input.flops.value() + op.backward_weight.flops.value();
-    const bool again = recompute == Recompute::full ||
-                       (recompute == Recompute::selective && op.tag == workload::OperatorTag::attention_core);
-    if (again) { sum.flops += forward; }
+    if (replayed.contains(op.tag)) { sum.flops += forward; }
     (op.expert ? sum.expert : sum.dense) += op.parameters + op.frozen;
   }
   return sum;
@@ -79,21 +78,19 @@ inline bool is_recomputed(const test::Case& c, std::int64_t layer) {
 // All parts of the model, for one sequence.
 inline Alone whole_model(const test::Case& c, const workload::Slice& slice) {
   Alone sum;
-  const auto add = [&](const std::vector<workload::Operator>& operators, Recompute recompute) {
-    const Alone part = alone(operators, recompute);
+  const auto add = [&](const std::vector<workload::Operator>& operators, workload::TagSet replayed) {
+    const Alone part = alone(operators, replayed);
     sum.flops += part.flops;
     sum.dense += part.dense;
     sum.expert += part.expert;
   };
-  add(workload::embedding_operators(c.model, c.stack, slice), Recompute::none);
+  add(workload::embedding_operators(c.model, c.stack, slice), {});
   for (std::int64_t i = 0; i < c.model.depth(); ++i) {
     add(workload::layer_operators(c.model, c.stack, slice, workload::layer_kind(c.model, i)),
-        is_recomputed(c, i) ? c.plan.recompute : Recompute::none);
+        is_recomputed(c, i) ? replayed_tags(c.plan) : workload::TagSet{});
   }
-  add(workload::head_operators(c.model, c.stack, slice), Recompute::none);
-  for (std::int64_t i = 0; i < c.model.mtp_layers; ++i) {
-    add(workload::mtp_operators(c.model, c.stack, slice), Recompute::none);
-  }
+  add(workload::head_operators(c.model, c.stack, slice), {});
+  for (std::int64_t i = 0; i < c.model.mtp_layers; ++i) { add(workload::mtp_operators(c.model, c.stack, slice), {}); }
   return sum;
 }
 

@@ -100,6 +100,7 @@ struct Operator {
   bool everywhere = false;  // share_sum, share_rows: over all replicas
 
   Kernel forward;
+  Kernel alone;            // its forward pass without the operators before it, where these do its work
   Kernel backward_input;   // gradient of the input (or the only backward kernel)
   Kernel backward_weight;  // gradient of the weight, when there is one and it is trained
   Growth growth;           // Pass::decode only

@@ -77,6 +77,7 @@ void append_mlp(std::vector<Operator>& list, const Model& model, const hardware:
   const double inner = mlp.rows * real(mlp.ffn) * z.element;
   if (mlp.fused) {
     first.forward.bytes += Bytes(inner);  // writes the activated output in addition to its input, which is kept
+    activation.alone = activation.forward;
     activation.forward = activation.backward_input = {};
   }
   list.push_back(activation);
