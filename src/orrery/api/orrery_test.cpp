@@ -252,8 +252,8 @@ TEST(Api, a_search_lists_what_it_did_not_search) {
       "--last-stage-layers)";
   const std::string overlap = "tp-overlap (--tp-overlap)", sharding = "hybrid sharding (--shard)";
   const std::string offload = "offload of weights, activations, optimizer (--offload)";
-  const std::string some_layers = "recompute of other modules (--recompute-modules)",
-                    "recompute of some layers (--recompute-layers)";
+  const std::string modules = "recompute of other modules (--recompute-modules)";
+  const std::string some_layers = "recompute of some layers (--recompute-layers)";
   const std::string reduce = "dp-overlap (--dp-overlap)";
   const auto not_searched = [&](auto&& fix) {
     PlanRequest fixed = asked;
@@ -266,10 +266,10 @@ TEST(Api, a_search_lists_what_it_did_not_search) {
   // A sequence of 4,096 tokens is not split; see data/spaces/training.yaml.
   const std::string contexts = "cp above 1 (--cp)";
   EXPECT_THAT(not_searched([](Fixed&) {}), ElementsAre(contexts, "schedule zero-bubble, dualpipe, gpipe (--schedule)",
-                                                       overlap, offload, sharding, ends, some_layers, reduce));
+                                                       overlap, offload, sharding, ends, modules, some_layers, reduce));
   // Without stages there is no schedule and no end stages; without tp nothing to overlap.
   EXPECT_THAT(not_searched([](Fixed& f) { f.pp = f.tp = 1; }),
-              ElementsAre(contexts, offload, sharding, some_layers, reduce));
+              ElementsAre(contexts, offload, sharding, modules, some_layers, reduce));
   EXPECT_THAT(not_searched([](Fixed& f) {
                 f.cp = 1;
                 f.schedule = parallel::ScheduleKind::gpipe;
