@@ -16,8 +16,8 @@ class PartialFiles {
   ~PartialFiles();
 };
 
-// During its lifetime, SIGINT, SIGTERM and SIGHUP are noted instead of ending the program, which can then remove what it
-// has begun to write. One object at a time, and none of PartialFiles.
+// During its lifetime, SIGINT, SIGTERM and SIGHUP are noted instead of ending the program, which can then remove what
+// it has begun to write. One object at a time, and none of PartialFiles.
 class InterruptFlag {
  public:
   InterruptFlag();

@@ -19,6 +19,7 @@ std::vector<Diagnostic> foreign_choices(const SearchChoices& choices) {
     if (given) { found.push_back({flag_place(flag), "is valid with --semantics physical only"}); }
   };
   note(choices.space != kDefaultSpace, "--space");
+  note(!choices.headroom.empty(), "--headroom");
   note(!choices.device_counts.empty(), "--device-counts");
   note(choices.within.has_value(), "--within");
   note(choices.objective != results::Objective::step_time, "--objective");

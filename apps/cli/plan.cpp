@@ -51,6 +51,7 @@ struct Question {
   SearchChoices choices;
   std::vector<std::int64_t> device_counts;
   std::optional<explore::SpaceFile> space;
+  double headroom = 0.0;
 };
 
 // The space file's scenario has a lower priority than flags. If the file derives batches from plans, no batch is
@@ -88,7 +89,8 @@ Result<Question> question(const Options& options) {
   }
   auto typed = typed_over(options, space);
   auto counts = choices ? counts_of(*choices, options) : Result<std::vector<std::int64_t>>{};
-  if (!typed || !choices || !counts) {
+  const auto headroom = choices ? headroom_of(choices->headroom) : Result<double>(0.0);
+  if (!typed || !choices || !counts || !headroom) {
     Failure failure;
     const auto add = [&](const Failure& more) {
       failure.diagnostics.insert(failure.diagnostics.end(), more.diagnostics.begin(), more.diagnostics.end());
@@ -96,9 +98,10 @@ Result<Question> question(const Options& options) {
     if (!typed) { add(typed.error()); }
     if (!choices) { add(choices.error()); }
     if (!counts) { add(counts.error()); }
+    if (!headroom) { add(headroom.error()); }
     return tl::make_unexpected(std::move(failure));
   }
-  return Question{std::move(*typed), *choices, std::move(*counts), std::move(space)};
+  return Question{std::move(*typed), *choices, std::move(*counts), std::move(space), *headroom};
 }
 
 api::PlanRequest plan_request(const Question& asked) {
@@ -107,6 +110,7 @@ api::PlanRequest plan_request(const Question& asked) {
   request.space = asked.space;
   request.wide = asked.choices.space == kWideSpace;
   request.values = asked.typed.values;
+  request.headroom = asked.headroom;
   request.device_counts = asked.device_counts;
   request.objective = asked.choices.objective;
   request.within = asked.choices.within;
@@ -180,7 +184,8 @@ Command plan_command() {
   Command command("plan",
                   "Search for the parallel plans with the shortest step, or batch of requests, that fit in memory.");
   const auto options = std::make_shared<Options>();
-  options->job.declare(command, "Fixed instead of searched, when given; several values (4,8 or 1..16) restrict the search");
+  options->job.declare(command,
+                       "Fixed instead of searched, when given; several values (4,8 or 1..16) restrict the search");
   options->search.declare(command, [](const std::string&) { return std::string("The search"); });
   command.toggle(
       {"--json", "", "one JSON document (orrery.plan/1), nothing else, on standard output", std::string(kOutputGroup)},

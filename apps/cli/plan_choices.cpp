@@ -28,6 +28,8 @@ const config::Record<SearchChoices>& search_record() {
         .optional("space", &SearchChoices::space,
                   "plans to search: default, wide (also offload, tp-overlap, hybrid sharding, schedules, uneven end "
                   "stages), or YAML with the values of each axis")
+        .optional("headroom", &SearchChoices::headroom,
+                  "part of a device's usable memory that plans leave free, such as 5%")
         .optional("variants", &SearchChoices::variants,
                   "the best plans of all; default: the best plan of each combination of degrees")
         .optional("exhaustive", &SearchChoices::exhaustive, "price every point: verifies the pruned result")
@@ -70,6 +72,17 @@ std::vector<Diagnostic> problems(const SearchChoices& choices) {
   sampled_without(!choices.device_counts.empty(), "--device-counts");
   if (choices.seed && !choices.sample) { found.push_back({flag_place("--seed"), "is valid with --sample only"}); }
   return found;
+}
+
+Result<double> headroom_of(const std::string& text) {
+  if (text.empty()) { return 0.0; }
+  const bool percent = text.ends_with('%');
+  const char* const end = text.data() + text.size() - (percent ? 1 : 0);
+  double value = 0.0;
+  const auto [stopped, error] = std::from_chars(text.data(), end, value);
+  if (percent) { value /= 100.0; }
+  if (error == std::errc{} && stopped == end && value >= 0.0 && value < 1.0) { return value; }
+  return fail(flag_place("--headroom"), fmt::format("{} is not a part of the memory, such as 5%", quote(text)));
 }
 
 namespace {

@@ -23,6 +23,7 @@ struct SearchChoices {
   std::string device_counts;
   std::optional<Seconds> within;
   std::string space = kDefaultSpace;
+  std::string headroom;
   std::int32_t threads = 0;
   bool variants = false;
   bool exhaustive = false;
@@ -37,6 +38,9 @@ struct SearchChoices {
 
 [[nodiscard]] const config::Record<SearchChoices>& search_record();
 [[nodiscard]] Result<SearchChoices> search_choices(const RecordFlags& flags);
+
+// The part of a device's memory that plans leave free: "5%" or "0.05"; 0 for an empty text.
+[[nodiscard]] Result<double> headroom_of(const std::string& text);
 
 // "128,256,512" and "64:1024:x2" (64, 128, 256, 512, 1024), or several of them separated by commas. Ascending; empty
 // for an empty text.

@@ -36,6 +36,7 @@ struct PlanRequest {
   std::optional<explore::SpaceFile> space;       // absent: the one that ships for the task
   bool wide = false;                             // of the spaces that ship, the one with more axes
   config::Node values = config::mapping_node();  // values of axes instead of those of the space: {tp: [4, 8]}
+  double headroom = 0.0;                         // part of a device's usable memory that plans leave free
   std::vector<std::int64_t> device_counts;       // searched one after the other, instead of job.devices
   results::Objective objective = results::Objective::step_time;
   std::optional<Seconds> within;  // the longest step that counts; not where batches follow from plans

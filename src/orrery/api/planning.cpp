@@ -48,6 +48,7 @@ Result<Problem> read_problem(const std::string& data_directory, const hardware::
                              const PlanRequest& request) {
   const auto length = request.space ? Length::longest : Length::typed;
   ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request.job, length));
+  inputs.stack.memory_reserve = 1.0 - (1.0 - inputs.stack.memory_reserve) * (1.0 - request.headroom);
   ORRERY_TRY(file, space_file_of(data_directory, request, inputs.model));
   parallel::Job job = estimate::job_of(request.job, inputs.model);
   if (!file.max_batch) {

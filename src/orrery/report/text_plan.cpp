@@ -242,12 +242,34 @@ std::string sample_text(const results::Sample& sample) {
   return text;
 }
 
+namespace {
+
+// Whether the order of the best plans is within what the model can tell. The interval has the error that all plans of
+// the job share, so it is a limit, not the error of their difference.
+std::string interval_line(const std::vector<results::Estimate>& best) {
+  const auto& range = best.front().uncertainty;
+  if (!range) { return ""; }
+  const auto inside = static_cast<std::size_t>(
+      std::find_if(best.begin(), best.end(), [&](const auto& one) { return one.step_time > range->p90; }) -
+      best.begin());
+  std::string text = fmt::format("80 % interval of the first: {} to {}", config::format_seconds(range->p10),
+                                 config::format_seconds(range->p90));
+  if (inside > 1) {
+    text += inside == best.size() && inside == 2 ? "; the second is inside it"
+                                                 : fmt::format("; plans 1 to {} are inside it", inside);
+  }
+  return text + "\n";
+}
+
+}  // namespace
+
 std::string plan_text(const results::PlanSearch& search, TextStyle style) {
   std::string text;
   if (search.best.empty()) {
     text = "no plan fits\n";
   } else {
     text = job_header(search.best.front(), style) + "\n" + ranking(search.best);
+    text += interval_line(search.best);
     text += dim("mb: micro-batch, sp: sequence parallelism, comm: exposed communication", style) + "\n";
   }
   if (!search.by_devices.empty()) { text += by_devices_table(search); }
