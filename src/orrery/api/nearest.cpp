@@ -23,7 +23,7 @@ constexpr std::int64_t kMostTimesDevices = 64;
 
 // Choices that need less memory than any other value of theirs: the plan with the lowest memory has them, so only those
 // are searched where they are axes that nothing fixes.
-explore::SpaceFile leanest_of(const Problem& problem, const PlanRequest& request) {
+explore::SpaceFile lowest_memory_space(const Problem& problem, const PlanRequest& request) {
   explore::SpaceFile file = problem.file;
   const auto keep = [&](explore::Axis axis, std::string_view name, const char* value) {
     const bool is_axis =
@@ -32,27 +32,29 @@ explore::SpaceFile leanest_of(const Problem& problem, const PlanRequest& request
     if (!is_axis || is_given) { return; }
     config::Node values = config::mapping_node();
     config::add(values, std::string(name), config::plain_node(value, {}));
-    if (auto lean = explore::with_values(file, values)) { file = std::move(*lean); }
+    if (auto restricted = explore::with_values(file, values)) { file = std::move(*restricted); }
   };
-  keep(explore::Axis::recompute, "recompute", "full");
+  // Modules and layers that a flag gives belong to the kind of recompute that they are valid with.
+  const bool has_parts = request.job.recompute_modules.has_value() || request.job.recompute_layers.value_or(0) > 0;
+  if (!has_parts) { keep(explore::Axis::recompute, "recompute", "full"); }
   keep(explore::Axis::micro_batch, "micro_batch", "1");
   return file;
 }
 
-struct Leanest {
+struct LowestMemoryPlan {
   Point point;
   Bytes need, capacity;
   bool fits = false;
 };
 
 // The plan with the lowest memory.
-std::optional<Leanest> leanest_plan(const PlanRequest& request, Problem problem) {
-  problem.file = leanest_of(problem, request);
+std::optional<LowestMemoryPlan> lowest_memory_plan(const PlanRequest& request, Problem problem) {
+  problem.file = lowest_memory_space(problem, request);
   const auto space = space_of(request, problem);
   if (!space || space->points() == 0) { return std::nullopt; }
   const Inputs& inputs = problem.inputs;
   estimate::Estimator estimator(inputs.model, inputs.cluster, inputs.stack, space->job());
-  std::optional<Leanest> least;
+  std::optional<LowestMemoryPlan> least;
   explore::SpaceWalk walk(*space), of_members(*space);
   walk.families([&](const explore::Family& family) {
     if (family.verdict != explore::Verdict::possible) { return true; }
@@ -61,7 +63,7 @@ std::optional<Leanest> leanest_plan(const PlanRequest& request, Problem problem)
       estimator.set_global_batch(member.point.global_batch);
       const auto memory = estimator.memory(member.point.plan);
       if (!least || memory.need < least->need) {
-        least = Leanest{member.point, memory.need, memory.capacity, memory.fits};
+        least = LowestMemoryPlan{member.point, memory.need, memory.capacity, memory.fits};
       }
     });
     return true;
@@ -86,7 +88,7 @@ class Changes {
   bool try_change(const PlanRequest& changed, std::string flags) {
     const auto problem = read_problem(data_directory_, catalogue_, changed);
     if (!problem) { return false; }
-    const auto least = leanest_plan(changed, *problem);
+    const auto least = lowest_memory_plan(changed, *problem);
     if (!least || !least->fits) { return false; }
     found_.push_back({std::move(flags), least->need});
     return true;
@@ -154,7 +156,7 @@ std::optional<results::NearestPlan> nearest_plan(const std::string& data_directo
                                                  const hardware::Catalogue& catalogue, const PlanRequest& request) {
   const auto problem = read_problem(data_directory, catalogue, request);
   if (!problem) { return std::nullopt; }
-  const auto least = leanest_plan(request, *problem);
+  const auto least = lowest_memory_plan(request, *problem);
   if (!least || least->fits) { return std::nullopt; }
   const Inputs& inputs = problem->inputs;
   parallel::Job job = problem->job;

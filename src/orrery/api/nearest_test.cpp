@@ -85,6 +85,15 @@ TEST_F(Nearest, a_flag_that_is_in_the_way_is_named) {
   EXPECT_FALSE(orrery_.plan(request).value().best.empty());
 }
 
+// Modules are part of selective recompute: full recompute is no plan of the space.
+TEST_F(Nearest, is_named_with_modules_of_recompute) {
+  PlanRequest request = too_large();
+  request.job.recompute_modules.emplace().norms = true;
+  const auto nearest = nearest_plan(data_, catalogue_, request);
+  ASSERT_TRUE(nearest);
+  EXPECT_EQ(nearest->estimate.plan.text("recompute"), "selective");
+}
+
 TEST_F(Nearest, is_absent_where_a_plan_fits) {
   PlanRequest request = too_large();
   request.job.devices = 64;

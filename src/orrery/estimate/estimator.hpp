@@ -44,8 +44,8 @@ class Estimator {
   Estimator(const workload::Model& model, const hardware::Cluster& cluster, const hardware::Stack& stack,
             const parallel::Job& job);
 
-  // Sets the number of sequences per step for the calls below.
   [[nodiscard]] const parallel::Job& job() const { return job_; }
+  // Sets the number of sequences per step for the calls below.
   void set_global_batch(std::int64_t sequences) { job_.global_batch = sequences; }
 
   // All functions below require is_valid(model, job, plan, cluster.devices) and is_valid(cluster, plan).

@@ -130,7 +130,7 @@ class Fastest {
 
   // If nothing fits. A batch of requests needs its keys and values whatever the micro-batch is, and small micro-batches
   // read the weights again and again: the fastest is named. Else the plan with the lowest memory.
-  [[nodiscard]] const Plan& of_what_does_not_fit() const {
+  [[nodiscard]] const Plan& if_none_fits() const {
     if (!estimator_.job().is_inference()) { return lowest_memory(); }
     return *std::min_element(plans_.begin(), plans_.end(), [&](const Plan& a, const Plan& b) {
       return estimator_.step_time(a) < estimator_.step_time(b);
@@ -156,7 +156,7 @@ class Fastest {
   }
 
   OpenChoice answer() {
-    OpenChoice choice{any_ ? plans_[best_.plan] : of_what_does_not_fit(), any_, {}};
+    OpenChoice choice{any_ ? plans_[best_.plan] : if_none_fits(), any_, {}};
     for (std::size_t f = 0; f < kOpenFields.size(); ++f) {
       if (!varies(kOpenFields[f])) { continue; }
       OpenChoice::Field field{kOpenFields[f], std::nullopt};

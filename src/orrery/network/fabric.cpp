@@ -139,7 +139,7 @@ double Fabric::slowdown(int dimension, std::int64_t members) const {
   return d.rate() / d.bandwidth_among(members);
 }
 
-Seconds Fabric::further_peers(int dimension, std::int64_t members) const {
+Seconds Fabric::peer_messages(int dimension, std::int64_t members) const {
   const auto& link = cluster_.dimensions[static_cast<std::size_t>(dimension)].link;
   return link.exchange_peer * static_cast<double>(std::max<std::int64_t>(members - 2, 0));
 }

@@ -104,7 +104,7 @@ class Fabric {
     const auto d = static_cast<std::size_t>(dimension);
     StepCost cost = costs_[(d * names_.size() + protocol) * kStepKinds + static_cast<std::size_t>(kind)];
     if (direct_links_[d] != 0) { cost.seconds_per_byte *= slowdown(dimension, members); }
-    if (kind == StepKind::exchange) { cost.step += further_peers(dimension, members); }
+    if (kind == StepKind::exchange) { cost.step += peer_messages(dimension, members); }
     return cost;
   }
 
@@ -135,7 +135,7 @@ class Fabric {
   };
 
   // What the messages to all peers but the first add to a direct exchange.
-  [[nodiscard]] Seconds further_peers(int dimension, std::int64_t members) const;
+  [[nodiscard]] Seconds peer_messages(int dimension, std::int64_t members) const;
   // Where devices have direct links, a small group can use only some of them.
   [[nodiscard]] double slowdown(int dimension, std::int64_t members) const;
   [[nodiscard]] bool feasible(CollectiveAlgorithm algorithm, int dimension) const;
