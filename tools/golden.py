@@ -10,6 +10,7 @@ Text that depends on the run or the machine is replaced on both sides before the
   the repository's root          <repo>       the temporary folder of the case   <case>
   the number after "wall_s",     <t>          the number before ` points/s`      <t>
   "comparison_wall_s", "points_per_s", "peak_rss_B", `compared in`
+Lines of progress (`1,234 of 5,678 points, 21 %`), which slow machines print, are left out.
 --update rewrites `expected` where it differs and shows the difference.
 """
 import argparse
@@ -24,6 +25,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+PROGRESS = re.compile(r"^[0-9,]+ of [0-9,]+ [A-Za-z ]+, [0-9]+ %\n", re.MULTILINE)
 NUMBER = r"[-+]?[0-9](?:[0-9.,]*[0-9])?(?:[eE][-+]?[0-9]+)?"
 TIMEOUT_S = 300
 
@@ -59,8 +61,8 @@ def run(case, program):
         environment["HOME"] = folder
         done = subprocess.run(["sh", "-c", command_of(case)], cwd=copy, env=environment, stdin=subprocess.DEVNULL,
                               capture_output=True, timeout=TIMEOUT_S, check=False)
-        text = rendered(done.stdout.decode(errors="backslashreplace"), done.stderr.decode(errors="backslashreplace"),
-                        done.returncode)
+        stderr = PROGRESS.sub("", done.stderr.decode(errors="backslashreplace"))
+        text = rendered(done.stdout.decode(errors="backslashreplace"), stderr, done.returncode)
         return filtered(text, ROOT, copy)
 
 

@@ -11,6 +11,7 @@ echo "said $1 of $(cat input) in $PWD"
 echo '{"wall_s": 0.25, "points_per_s":1.5e6, "comparison_wall_s": 3e-05}'
 echo 'compared in 3e-05 s'
 echo "1,234 points/s" >&2
+echo "400 of 1,200 points, 33 %" >&2
 exit 3
 """
 EXPECTED = """said 7 of text in <case>

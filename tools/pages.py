@@ -3,7 +3,8 @@
 
 A block whose first line begins with `$ orrery` has commands, each followed by its output (standard output, then standard
 error). Each command runs in a temporary folder that looks like the repository's root, so that it may write files, with
-the program on PATH. Rates (`points/s`) vary and are not compared. --update rewrites the pages.
+the program on PATH. Rates (`points/s`) vary and are not compared; progress, which slow machines print, is left out.
+--update rewrites the pages.
 """
 import argparse
 import concurrent.futures
@@ -20,6 +21,7 @@ PAGES = ("README.md", "docs/guide/examples.md", "docs/guide/plans.md", "docs/gui
          "docs/guide/simulate.md", "docs/guide/generate.md")
 BLOCK = re.compile(r"(?<=^```\n)\$ orrery .*?(?=^```$)", re.DOTALL | re.MULTILINE)
 RATE = re.compile(r"[0-9.]+ (?:[kM] )?(?=points/s)")
+PROGRESS = re.compile(r"^[0-9,]+ of [0-9,]+ [A-Za-z ]+, [0-9]+ %\n", re.MULTILINE)
 TIMEOUT_S = 300
 
 
@@ -43,7 +45,7 @@ def run(command, path):
             (pathlib.Path(folder) / entry.name).symlink_to(entry)
         done = subprocess.run(["bash", "-c", command[2:]], cwd=folder, env={**os.environ, "PATH": path}, text=True,
                               capture_output=True, timeout=TIMEOUT_S, check=False)
-    return command + "\n" + (done.stdout + done.stderr).rstrip("\n")
+    return command + "\n" + (done.stdout + PROGRESS.sub("", done.stderr)).rstrip("\n")
 
 
 def renewed(text, path):
