@@ -107,6 +107,7 @@ CollectiveTable table_on(const Target& target, Collective op, const std::string&
   table.method = method;
   table.where = target.cluster.name;
   table.network = network_text(target.cluster);
+  table.warnings = target.cluster.warnings;
   return table;
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/estimate/stack_choice.hpp"
 #include "orrery/parallel/names.hpp"
 #include "orrery/parallel/plan_fields.hpp"
 
@@ -39,6 +40,7 @@ class UnsearchedChoices {
         add_choice(*choice);
       }
     }
+    add_missing();
     return std::move(texts_);
   }
 
@@ -76,6 +78,18 @@ class UnsearchedChoices {
     return std::any_of(choice.parts.begin(), choice.parts.end(), [&](const parallel::PlanPart& part) {
       return parallel::fixed_value(part.field, fixed_) || is_axis(part.axis);
     });
+  }
+
+  // "schedule zero-bubble, dualpipe: megatron-core has no such (--stack ideal)", of axes that the space has.
+  void add_missing() {
+    if (request_.job.stack.empty()) { return; }
+    for (const auto& limit : estimate::choice_limits(inputs_.stack)) {
+      const auto& part = parallel::part_of(limit.field);
+      if (!is_axis(part.axis) || parallel::fixed_value(limit.field, fixed_)) { continue; }
+      const std::string title = parallel::flag_of(parallel::choice_of(limit.field)).substr(2);
+      add(true, fmt::format("{} {}, which {} does not have (--stack ideal)", title, join(limit.missing, ", "),
+                            inputs_.stack.name));
+    }
   }
 
   [[nodiscard]] bool is_axis(std::string_view name) const {

@@ -8,6 +8,7 @@
 #include "orrery/api/fixed_problems.hpp"
 #include "orrery/api/not_searched.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/estimate/stack_choice.hpp"
 #include "orrery/explore/neighbours.hpp"
 
 namespace orrery::api {
@@ -50,6 +51,11 @@ Result<Problem> read_problem(const std::string& data_directory, const hardware::
   ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request.job, length));
   inputs.stack.memory_reserve = 1.0 - (1.0 - inputs.stack.memory_reserve) * (1.0 - request.headroom);
   ORRERY_TRY(file, space_file_of(data_directory, request, inputs.model));
+  if (!request.job.stack.empty()) {
+    for (auto& limit : estimate::choice_limits(inputs.stack)) {
+      file.allowed.push_back({limit.field, std::move(limit.values)});
+    }
+  }
   parallel::Job job = estimate::job_of(request.job, inputs.model);
   if (!file.max_batch) {
     if (auto wrong = parallel::problems(inputs.model, job); !wrong.empty()) {

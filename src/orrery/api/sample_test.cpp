@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "orrery/api/orrery.hpp"
+#include "orrery/core/test_effort.hpp"
 
 namespace orrery::api::sample_test {
 namespace {
@@ -12,7 +13,7 @@ PlanRequest small_search() {
   PlanRequest request;
   request.job.model = "llama-2-7b";
   request.job.cluster = "dgx-a100";
-  request.job.devices = 16;
+  request.job.devices = orrery::test::kSanitizers ? 8 : 16;
   request.job.global_batch = 64;
   request.job.seq = 4096;
   request.threads = 1;

@@ -75,15 +75,15 @@ TEST_F(WhatIf, other_degrees_win_at_a_flip_and_the_same_ones_just_before_it) {
   const auto now = degrees_of(planning.run().best.front().plan);
   const auto flips = what_if(request_, *problem, planning.winner().point.plan, nullptr);
   ASSERT_EQ(flips.size(), 12U);  // memory, peak, memory bandwidth, two dimensions, batch; up and down
-  int found = 0;
+  int found = 0, tried = 0;
   for (const auto& flip : flips) {
+    if (orrery::test::kSanitizers && tried++ % 3 != 0) { continue; }
     SCOPED_TRACE(flip.knob + (flip.up ? " up" : " down"));
     EXPECT_EQ(degrees_of(best(changed(*problem, flip.knob, flip.same_until)).plan), now);
     for (const double look : {1.25, 1.5, 2.0, 3.0, 4.0}) {  // no other winner at any tried value nearer to 1
       const double factor = flip.up ? look : 1.0 / look;
       const bool is_nearer = flip.up ? factor <= flip.same_until : factor >= flip.same_until;
       if (!is_nearer || flip.knob == "global_batch") { continue; }
-      if (orrery::test::kSanitizers && look != 1.25 && look != 2.0) { continue; }
       EXPECT_EQ(degrees_of(best(changed(*problem, flip.knob, factor)).plan), now) << factor;
     }
     if (!flip.factor) { continue; }
@@ -100,7 +100,7 @@ TEST_F(WhatIf, other_degrees_win_at_a_flip_and_the_same_ones_just_before_it) {
       EXPECT_LE(std::max(*flip.factor / flip.same_until, flip.same_until / *flip.factor), 1.02);
     }
   }
-  EXPECT_GE(found, 3);
+  EXPECT_GE(found, orrery::test::cases(3));
 }
 
 // 96 sequences on 16 devices: dp is 1, 2, 4, 8 or 16, all of which stay possible at multiples of 16.

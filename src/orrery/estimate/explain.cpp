@@ -254,6 +254,7 @@ void describe_job(results::Estimate& result, const Context& context, const Progr
   result.plan = summary(program);
   result.not_modelled = not_modelled(context, program);
   result.warnings = context.model.warnings;
+  result.warnings.insert(result.warnings.end(), context.cluster.warnings.begin(), context.cluster.warnings.end());
   if (auto doubt = hardware::doubtful_cores(context.cluster.accelerator); !doubt.empty()) {
     result.warnings.push_back(std::move(doubt));
   }

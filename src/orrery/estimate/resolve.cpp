@@ -7,6 +7,7 @@
 #include "orrery/core/integers.hpp"
 #include "orrery/estimate/open_choices.hpp"
 #include "orrery/estimate/request.hpp"
+#include "orrery/estimate/stack_choice.hpp"
 #include "orrery/parallel/names.hpp"
 #include "orrery/parallel/plan_fields.hpp"
 
@@ -124,7 +125,7 @@ parallel::Plan plan_with_defaults(const Request& request, const workload::Model&
   set_default(request.etp, plan.etp, default_etp(plan, model));
   set_default(request.dp, plan.dp, default_dp(plan, devices));
   set_default(request.sequence_parallel, plan.sequence_parallel, model.has_experts() && plan.tp > 1);
-  set_default(request.zero, plan.zero, is_inference ? 0 : 1);
+  set_default(request.zero, plan.zero, is_inference ? 0 : default_zero(stack));
   if (plan.recompute_modules.any()) { set_default(request.recompute, plan.recompute, parallel::Recompute::selective); }
   set_default(request.schedule, plan.schedule, default_schedule);
   set_default(request.dp_overlap, plan.dp_overlap, stack.overlap.gradient_reduce);

@@ -40,6 +40,62 @@ TEST_F(StackChoice, follows_task_model_and_maker) {
   EXPECT_EQ(stack_name(request, model("llama-3.1-8b"), accelerator("gaudi2")), "ideal");
 }
 
+TEST_F(StackChoice, refuses_shardings_and_overlaps_that_the_software_does_not_have) {
+  Request request;
+  request.stack = "fsdp";
+  request.zero = 3;
+  request.shard = 8;
+  request.tp_overlap = parallel::TpOverlap::none;
+  EXPECT_EQ(problem(request, "llama-3.1-8b", "h100-sxm"), "");
+  request.tp_overlap = parallel::TpOverlap::ring;
+  EXPECT_THAT(problem(request, "llama-3.1-8b", "h100-sxm"), HasSubstr("has the overlaps"));
+  request.tp_overlap.reset();
+  request.zero = 1;
+  EXPECT_THAT(problem(request, "llama-3.1-8b", "h100-sxm"),
+              HasSubstr("has the shardings (--zero) 0, 2, 3, hybrid, not 1"));
+  request.stack = "hai-llm";
+  EXPECT_THAT(problem(request, "deepseek-v3", "h100-sxm"), HasSubstr("has the shardings 0, 1, not hybrid"));
+}
+
+TEST_F(StackChoice, zero_defaults_to_what_the_software_has) {
+  EXPECT_EQ(default_zero(catalogue_.stack("ideal").value()), 1);
+  EXPECT_EQ(default_zero(catalogue_.stack("fsdp").value()), 3);
+  EXPECT_EQ(default_zero(catalogue_.stack("megatron-2021").value()), 0);
+}
+
+// Names in files are names of values: a misspelt one would allow nothing.
+TEST_F(StackChoice, limits_of_the_catalogue_allow_some_values_and_not_all) {
+  int limited = 0;
+  for (const auto& name : hardware::entry_names(ORRERY_DATA_DIR, hardware::kStackEntries)) {
+    const auto stack = catalogue_.stack(name).value();
+    for (const auto& limit : choice_limits(stack)) {
+      EXPECT_FALSE(limit.values.empty()) << name;
+      EXPECT_FALSE(limit.missing.empty()) << name;
+      ++limited;
+    }
+    const auto named = [&](const std::vector<std::string>& words, parallel::PlanField field, std::size_t all) {
+      for (const auto& limit : choice_limits(stack)) {
+        if (limit.field == field) { EXPECT_EQ(limit.values.size() + limit.missing.size(), all) << name; }
+      }
+      return words.size();
+    };
+    const std::size_t hybrid = std::count(stack.limits.shardings.begin(), stack.limits.shardings.end(), "hybrid");
+    for (const auto& limit : choice_limits(stack)) {
+      using parallel::PlanField;
+      if (limit.field == PlanField::schedule) {
+        EXPECT_EQ(limit.values.size(), named(stack.limits.schedules, PlanField::schedule, 5)) << name;
+      }
+      if (limit.field == PlanField::zero) {
+        EXPECT_EQ(limit.values.size() + hybrid, named(stack.limits.shardings, PlanField::zero, 4)) << name;
+      }
+      if (limit.field == PlanField::tp_overlap) {
+        EXPECT_EQ(limit.values.size(), named(stack.limits.overlaps, PlanField::tp_overlap, 3)) << name;
+      }
+    }
+  }
+  EXPECT_GT(limited, 10);
+}
+
 TEST_F(StackChoice, refuses_what_the_software_does_not_have) {
   Request request;
   request.stack = "hugectr";

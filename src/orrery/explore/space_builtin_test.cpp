@@ -100,7 +100,7 @@ void expect_the_same(const workload::Model& model, const parallel::Job& job, con
 
 TEST(BuiltinSpaces, equal_the_loops_in_order) {
   std::size_t seen = 0;
-  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+  for (std::uint64_t seed = 0; seed < orrery::test::cases(150U); ++seed) {
     parallel::test::SeededRandom random(seed);
     auto c = test::any_search(random);
     if (random(0, 2) == 1) { c.fixed = any_typed(random); }
@@ -117,7 +117,7 @@ TEST(BuiltinSpaces, equal_the_loops_in_order) {
     if (HasFatalFailure()) { return; }
     seen += walked(c.model, c.job, c.cluster, c.fixed, true).size();
   }
-  EXPECT_GT(seen, 20'000U);
+  EXPECT_GT(seen, orrery::test::cases(20'000U));
 }
 
 TEST(BuiltinSpaces, equal_the_loops_for_models_of_the_catalogue) {

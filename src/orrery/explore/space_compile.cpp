@@ -127,6 +127,9 @@ class Compiler {
       level.values = written.values;
       level.place = written.place;
       level.order = space_.names.size();
+      for (const AllowedValues& one : source_.file.allowed) {
+        if (one.axis == level.axis) { level.allowed = one.values; }
+      }
       set_flag(level);
       if (level.fixed) { level.values = {}; }
       if (is_in(kWithoutEffect, level.axis)) { space_.without_effect.emplace_back(axis_name(level.axis)); }

@@ -33,6 +33,7 @@ struct Level {
   AxisValues values;
   Place place;
   std::optional<std::int64_t> fixed;  // the only value: given by a flag, or the axis is not in the file
+  std::vector<std::int64_t> allowed;  // values other than these are left out; empty: none is
   bool by_flag = false;               // fixed by a flag: kept even where it has no effect
   std::optional<std::size_t> order;   // position in Order; none: not an axis of the file
   SlotMask reads = 0;                 // axes and facts that its values depend on, through expressions or rules

@@ -56,6 +56,12 @@ struct WrittenAxis {
   AxisValues values;
 };
 
+// An axis of which only some values are searched, whatever the file says.
+struct AllowedValues {
+  Axis axis = Axis::tp;
+  std::vector<std::int64_t> values;
+};
+
 struct SpaceFile {
   // The header as a scenario: fields of estimate::Request with their places; `cluster: {use, devices}` is split into
   // two fields. Each value has been checked; any may be missing, and flags override them.
@@ -63,6 +69,7 @@ struct SpaceFile {
   std::optional<std::int64_t> max_batch;  // the batch is the largest multiple of dp up to this
   bool count_invalid = true;              // whether impossible combinations count as (rejected) points
   std::vector<WrittenAxis> axes;          // in the order written
+  std::vector<AllowedValues> allowed;     // what the software has; not part of the file
 };
 
 [[nodiscard]] Result<SpaceFile> space_of(const config::Node& root);

@@ -75,6 +75,8 @@ void Odometer::add_set(const Level& level, const ValueSet& set, std::int64_t& po
 }
 
 bool Odometer::admits(const Level& level, const ValueSet& set, std::int64_t value) {
+  const auto& allowed = level.allowed;
+  if (!allowed.empty() && std::find(allowed.begin(), allowed.end(), value) == allowed.end()) { return false; }
   if (!fits(space_, level, value, chosen_)) { return false; }
   if (std::string wrong = out_of_range(space_, level.axis, value); !wrong.empty()) {
     report(level, {set.place, std::move(wrong)});

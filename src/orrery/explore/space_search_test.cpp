@@ -125,7 +125,7 @@ void expect_same_best(const SearchResult& pruned, const SearchResult& all) {
 }
 
 TEST(SpaceSearch, pruned_results_equal_exhaustive_ones) {
-  constexpr std::int64_t kMostPoints = 20'000;
+  constexpr std::int64_t kMostPoints = orrery::test::cases(20'000);
   std::int64_t pruned_points = 0, answers = 0;
   for (std::uint64_t seed = 0; seed < orrery::test::cases(160U) && !HasFailure(); ++seed) {
     const Searched s = any_searched(10'000 + seed);
@@ -182,7 +182,7 @@ SpaceFile with(const SpaceFile& file, const std::string& values) {
 
 // The space of --space wide, in which all choices of a plan are searched.
 TEST(SpaceSearch, pruned_results_of_the_wide_space_equal_exhaustive_ones) {
-  constexpr std::int64_t kMostPoints = 30'000;
+  constexpr std::int64_t kMostPoints = orrery::test::cases(30'000);
   const SpaceFile file = *read_space_file(std::string(ORRERY_DATA_DIR) + "/spaces/wide-training.yaml");
   int answers = 0;
   for (std::uint64_t seed = 0; seed < orrery::test::cases(150U) && !HasFailure(); ++seed) {
@@ -198,7 +198,7 @@ TEST(SpaceSearch, pruned_results_of_the_wide_space_equal_exhaustive_ones) {
     expect_same_best(searched(s, false, 1, 5), all);
     answers += all.best.empty() ? 0 : 1;
   }
-  EXPECT_GT(answers, orrery::test::cases(30));
+  EXPECT_GT(answers, orrery::test::cases(30) / 2);
 }
 
 // Several values of an axis: the best of the searches of each value.

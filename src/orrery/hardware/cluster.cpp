@@ -21,10 +21,9 @@ struct Distribution {
   std::optional<std::size_t> impossible;
 };
 
-// The largest share of a block of `full` that distributes `rest` evenly over blocks of at least a quarter of it, in
-// whole units; 0: none.
+// The largest share of a block of `full` that distributes `rest` evenly over blocks, in whole units; 0: none.
 std::int64_t even_share(std::int64_t rest, std::int64_t full, std::int64_t unit) {
-  for (std::int64_t share = full / unit * unit; share > 0 && 4 * share >= full; share -= unit) {
+  for (std::int64_t share = full / unit * unit; share > 0; share -= unit) {
     if (rest % share == 0) { return share; }
   }
   return 0;
@@ -34,14 +33,14 @@ std::int64_t even_share(std::int64_t rest, std::int64_t full, std::int64_t unit)
 // of 2,048, as jobs are placed, and not two full pods and two thirds of one.
 Distribution distributed(const std::vector<NetworkDimension>& dimensions, std::int64_t devices) {
   Distribution found;
-  std::int64_t rest = devices;
+  std::int64_t rest = devices, block = 1;  // block: devices within the inner dimensions of the cluster
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
     const NetworkDimension& dimension = dimensions[i];
     const bool last = i + 1 == dimensions.size();
     const std::int64_t limit = i == 0 && dimension.most == 0 ? dimension.size : dimension.most;
     std::int64_t share = rest;
     if (last) {
-      if (limit > 0 && rest > limit) { found.impossible = i; }
+      if (limit > 0 && devices > limit * block) { found.impossible = i; }
     } else if (rest > dimension.size) {
       const std::int64_t unit = i > 0 ? 1 : dimension.host > 0 ? dimension.host : dimension.size;
       const bool may_share = has_switch(dimension.wiring);
@@ -51,6 +50,7 @@ Distribution distributed(const std::vector<NetworkDimension>& dimensions, std::i
     if (found.impossible) { return found; }
     found.sizes.push_back(share);
     rest /= share;
+    block *= dimension.size;
   }
   return found;
 }
@@ -83,6 +83,19 @@ std::string cannot_have(const Cluster& cluster, std::int64_t devices, std::size_
   if (below > 0) { near.push_back(std::to_string(below)); }
   if (can_have(dimensions, above)) { near.push_back(std::to_string(above)); }
   return fmt::format("{} devices are not a whole number of {}; nearest: {}", devices, what, join(near, " or "));
+}
+
+// Below this share of a block, blocks that are as full as can be would carry much of what is priced between blocks.
+constexpr std::int64_t kLeastShare = 4;
+
+// What to say of a block of `full` devices of which a job takes `share`.
+std::string scattered(std::int64_t devices, const NetworkDimension& inner, std::int64_t full, std::int64_t share,
+                      const NetworkDimension& outer) {
+  return fmt::format(
+      "{} devices do not fill blocks of {} evenly: priced with {} on each \"{}\", so that more traffic crosses \"{}\" "
+      "than "
+      "in full blocks with one partly filled",
+      devices, full, share, inner.name, outer.name);
 }
 
 // Part of a ring is a line: traffic has one direction instead of two.
@@ -160,9 +173,17 @@ Result<Cluster> scaled(Cluster cluster, std::int64_t devices) {
   auto& dimensions = cluster.dimensions;
   const Distribution found = distributed(dimensions, devices);
   if (found.impossible) { return fail(cannot_have(cluster, devices, *found.impossible)); }
+  cluster.warnings.clear();
+  std::int64_t block = 1, placed = 1;  // devices within the dimensions so far: of the cluster, of the job
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
     NetworkDimension& dimension = dimensions[i];
     const std::int64_t full = dimension.size, share = found.sizes[i];
+    block *= full;
+    placed *= share;
+    const bool has_outer = i + 1 < dimensions.size();
+    if (has_outer && placed < devices && kLeastShare * share < full) {
+      cluster.warnings.push_back(scattered(devices, dimension, block, placed, dimensions[i + 1]));
+    }
     if (share < full) {
       if (i == 0) { scale_node_expenses(cluster, static_cast<double>(share) / static_cast<double>(full)); }
       dimension.bandwidth *= dimension.bandwidth_among(share) / dimension.rate();

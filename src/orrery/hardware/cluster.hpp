@@ -127,6 +127,7 @@ struct Cluster {
   double usd_per_device_hour = 0.0;          // rented; 0: not known
   double speed_spread = 0.0;                 // relative standard deviation of nodes' times for the same work
   Sources sources;
+  std::vector<std::string> warnings;  // set by scaled()
 
   // Devices that share the innermost dimension.
   [[nodiscard]] std::int64_t node_size() const { return dimensions.empty() ? 1 : dimensions.front().size; }
@@ -152,10 +153,10 @@ struct Ground {
 // The cluster with `devices` accelerators: a whole number of nodes (of hosts, where the innermost dimension has
 // several), or fewer than one node. A dimension that is not filled shrinks (its size may become 1). Where the devices
 // do not fill a whole number of blocks of switched dimensions, every block takes the same part of its devices, the
-// largest that is possible and at least a quarter: 8,192 devices on pods of 3,072 are four pods with 2,048 each. The
-// last dimension grows up to its size or limit, without bounds if it has neither. Errors name the nearest valid counts.
-// The bandwidth of a mesh or ring is reduced to the links in use, price and power of a node to its devices in use. The
-// slowdown by stragglers is set for the new number of nodes.
+// largest that is possible: 8,192 devices on pods of 3,072 are four pods with 2,048 each. Less than a quarter gives a
+// warning. The last dimension grows up to its size or limit, without bounds if it has neither. Errors name the nearest
+// valid counts. The bandwidth of a mesh or ring is reduced to the links in use, price and power of a node to its
+// devices in use. The slowdown by stragglers is set for the new number of nodes.
 [[nodiscard]] Result<Cluster> scaled(Cluster cluster, std::int64_t devices);
 
 }  // namespace orrery::hardware

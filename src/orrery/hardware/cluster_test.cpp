@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 namespace orrery::hardware::cluster_test {
 namespace {
@@ -91,9 +91,27 @@ TEST(Scaled, blocks_that_are_not_filled_are_filled_alike) {
   EXPECT_EQ(sizes(scaled(pods, 8192)), (Sizes{8, 256, 4}));
   EXPECT_EQ(sizes(scaled(pods, 16'384)), (Sizes{8, 256, 8}));
   EXPECT_EQ(sizes(scaled(pods, 9216)), (Sizes{8, 384, 3}));
-  // 389 nodes, a prime number: no part of at least a quarter of a block.
-  EXPECT_EQ(scaled(pods, 8 * 389).error().text(),
-            "3112 devices are not a whole number of blocks of 3072 below dimension \"spine\"; nearest: 3104 or 3120");
+  EXPECT_TRUE(scaled(pods, 8192)->warnings.empty());
+}
+
+// 389 nodes, a prime number: one node of each block.
+TEST(Scaled, blocks_that_are_filled_by_less_than_a_quarter_give_a_warning) {
+  Cluster pods = pods_of_32();
+  pods.dimensions[1].size = 384;
+  const auto cluster = scaled(pods, 8 * 389);
+  EXPECT_EQ(sizes(cluster), (Sizes{8, 1, 389}));
+  EXPECT_THAT(cluster->warnings,
+              testing::ElementsAre(testing::HasSubstr("3112 devices do not fill blocks of 3072 evenly: "
+                                                      "priced with 8 on each")));
+}
+
+// Eight pods, one node of each more than eight: a job of 389 nodes is smaller than the cluster.
+TEST(Scaled, a_limit_counts_devices_and_not_blocks_that_are_filled_in_part) {
+  Cluster pods = pods_of_32();
+  pods.dimensions[2].most = 8;
+  EXPECT_EQ(sizes(scaled(pods, 8 * 29)), (Sizes{8, 1, 29}));
+  EXPECT_EQ(scaled(pods, 8 * 37).error().text(),
+            "296 devices: cluster \"test\" has at most 256, 8 along its outermost dimension spine");
 }
 
 // Racks of 72 in hosts of 4: jobs leave whole hosts out.
@@ -104,7 +122,8 @@ TEST(Scaled, racks_are_filled_by_hosts) {
   EXPECT_EQ(sizes(scaled(racks, 1024)), (Sizes{64, 16}));
   EXPECT_EQ(sizes(scaled(racks, 720)), (Sizes{72, 10}));
   EXPECT_EQ(sizes(scaled(racks, 80)), (Sizes{40, 2}));
-  EXPECT_EQ(scaled(racks, 74).error().text(), "74 devices are not a whole number of nodes of 4; nearest: 72 or 80");
+  EXPECT_EQ(sizes(scaled(racks, 1028)), (Sizes{4, 257}));
+  EXPECT_EQ(scaled(racks, 74).error().text(), "74 devices are not a whole number of nodes of 4; nearest: 72 or 76");
 }
 
 TEST(Scaled, the_outermost_dimension_has_at_most_its_limit) {

@@ -419,7 +419,11 @@ Record<hardware::StackLimits> stack_limits() {
                 "classes of models that it has: transformer, encoder-decoder, vision, recommender; empty = all")
       .optional("makers", &StackLimits::makers,
                 "makers of the accelerators that it runs on: NVIDIA, AMD, Google, Intel, AWS; empty = all")
-      .optional("schedules", &StackLimits::schedules, "pipeline schedules that it has, as in --schedule; empty = all");
+      .optional("schedules", &StackLimits::schedules, "pipeline schedules that it has, as in --schedule; empty = all")
+      .optional("shardings", &StackLimits::shardings,
+                "shardings over data parallelism that it has: stages as in --zero, and hybrid (--shard); empty = all")
+      .optional("overlaps", &StackLimits::overlaps,
+                "overlaps of tensor-parallel communication that it has, as in --tp-overlap; empty = all");
 }
 
 }  // namespace

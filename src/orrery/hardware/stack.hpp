@@ -113,6 +113,8 @@ struct StackLimits {
   std::vector<std::string> models;     // transformer, encoder-decoder, vision, recommender
   std::vector<std::string> makers;     // of accelerators: NVIDIA, AMD, Google, Intel, AWS
   std::vector<std::string> schedules;  // of the pipeline: 1f1b, interleaved, ...
+  std::vector<std::string> shardings;  // stages of ZeRO: 0, 1, 2, 3; and hybrid
+  std::vector<std::string> overlaps;   // of tensor-parallel communication: none, ring, pipe
 };
 
 struct Stack {

@@ -72,7 +72,7 @@ TEST(ExactlyOnce, member_schedules_of_random_larger_groups_are_correct) {
 
 TEST(ExactlyOnce, schedules_over_several_dimensions_are_correct) {
   std::vector<std::vector<std::int64_t>> shapes;
-  for (std::int64_t n = 2; n <= kMostMembers; ++n) { shapes.push_back({n}); }
+  for (std::int64_t n = 2; n <= kMostMembers; n += orrery::test::kSanitizers ? 3 : 1) { shapes.push_back({n}); }
   for (const auto& shape : std::vector<std::vector<std::int64_t>>{
            {2, 2}, {2, 5}, {3, 4}, {8, 4}, {4, 9}, {2, 3, 2}, {4, 2, 3}, {2, 2, 2, 2}, {3, 2, 2, 3}, {16, 6}}) {
     shapes.push_back(shape);
