@@ -37,7 +37,7 @@ results::PlanSearch found(const PlanRequest& request) {
 
 TEST(StackLimits, plan_finds_only_what_the_stack_has) {
   PlanRequest request = wide_search("fsdp");
-  request.job.cp = 1;
+  request.job.cp = request.job.pp = 1;
   request.job.recompute = parallel::Recompute::full;
   const auto search = found(request);
   ASSERT_GT(search.best.size(), 10U);
@@ -53,6 +53,9 @@ TEST(StackLimits, plan_finds_everything_if_no_stack_is_named) {
   PlanRequest request = wide_search("");
   request.job.pp = 2;
   request.job.tp = 2;
+  request.job.micro_batch = 1;
+  request.job.recompute = parallel::Recompute::none;
+  request.job.offload = parallel::Offload{};
   const auto open = found(request);
   request.job.stack = "megatron-core";
   const auto named = found(request);
@@ -63,6 +66,8 @@ TEST(StackLimits, plan_finds_everything_if_no_stack_is_named) {
 
 TEST(StackLimits, values_that_a_flag_gives_are_limited_too) {
   PlanRequest request = wide_search("hai-llm");
+  request.job.tp = 1;
+  request.job.recompute = parallel::Recompute::none;
   config::add(request.values, "zero", config::sequence_node({config::integer_node(1), config::integer_node(3)}));
   for (const auto& one : found(request).best) { EXPECT_NE(one.plan.number("zero"), 3); }
 }
