@@ -1,16 +1,24 @@
 """Writes data/uncertainty.yaml: how far measured times lie from predicted ones, by kind of job.
 
-  python3 tools/calibrate/spread.py --program build/release/orrery --tables DIR... [--residuals F.csv...] [--write]
+  python3 tools/calibrate/spread.py --program build/release/orrery --tables DIR... [--write]
 
-A row's prediction is the one of the fit that has not seen its configuration, where --residuals (written by
-tools/calibrate) has it, and the program's where no fit used the row. Quantiles are those of measured / predicted. How
-often they hold is measured on configurations that they were not taken from, in five folds, and they are taken further out
-until that is four of five.
+What is asked for is the interval of measured / predicted for a source (a publication, a campaign) that no figure was fitted
+to. Its logarithm has two parts: the scatter of rows inside a source, and the spread of the medians of sources. Sources that
+figures were fitted to tell the scatter only, where four others are known: their medians are near 1 because of the fit. A
+network that was fitted is priced as another network with ports of the same rate instead: a user's network is not in a table.
+
+A kind with fewer than four sources has its own scatter, if that is larger, and the rest of the wider kind. The interval is center +- width x 1.28 x sqrt(scatter^2 + between^2 (1 + 1 / sources)), where `width` is the least factor for
+which sources that are left out have 80 % of their rows inside.
 """
 import argparse
+import collections
+import csv
 import math
 import pathlib
+import re
+import statistics
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -18,65 +26,165 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 from calibrate import tables  # noqa: E402
 
-TABLES = ("training.csv", "training_vtrain_single_node.csv", "lora.csv", "moe.csv", "dlrm_moe.csv", "inference.csv")
+JOBS = ("training.csv", "training_vtrain_single_node.csv", "lora.csv", "moe.csv", "dlrm_moe.csv", "inference.csv", "kernels.csv",
+        "commands.csv")
+COLLECTIVES = "collectives.csv"
 # Their authors say that they are off by tens of percent, or the time is derived from other figures.
 NOT_COUNTED = {"bigscience_v100", "llama3_405b", "memory_unverified"}
-FEWEST_ROWS, FEWEST_GROUPS = 15, 5
-TAILS = (0.10, 0.08, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01)  # on either side
-WANTED = 0.78
+WIDER = {"dense": "training", "experts": "training", "adapters": "training", "recommenders": "training",
+         "one-domain": "collectives", "many-domains": "collectives"}
+KINDS = (*WIDER, "training", "inference", "kernels", "collectives", "parts", "any")
+BASES = ("measured", "generation", "prior")
+FEWEST_ROWS, FEWEST_SOURCES = 8, 4  # of a kind of its own
+WANTED = 0.80
+MOST_ROWS = 10  # of a source, as its weight in the coverage
+MEDIAN_ROWS = 5  # of a source, as its weight in the spread between sources: a median of one row has the row's scatter
+NORMAL_TENTH = 1.2816  # a tenth of a normal distribution lies beyond
+# Networks by the rate of a port in GB/s.
+ALIKE = {"25": ("InfiniBand HDR", "RoCE"), "50": ("EFA", "InfiniBand NDR", "RoCE")}
+
+Ratio = collections.namedtuple("Ratio", "kind basis source log")
 
 
-def quantile(ordered, part):
-    """Between the two nearest of n values at (i + 1) / (n + 1): wider with few rows."""
-    place = min(max(part * (len(ordered) + 1) - 1, 0), len(ordered) - 1)
-    below = math.floor(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+def fitted_families(data):
+    """Families that figures of the catalogue were fitted to, as the catalogue's sources say."""
+    families = set()
+    for path in pathlib.Path(data).glob("*/*.yaml"):
+        for text in re.findall(r'fitted: [^"]*? (?:rows|products) of ([a-z0-9_, ]+)', path.read_text(encoding="utf-8")):
+            families.update(re.findall(r"[a-z0-9]+(?:_[a-z0-9]+)+", text))
+    return families
 
 
-def bounds(ratios, tail):
-    ordered = sorted(ratios)
-    return quantile(ordered, tail), quantile(ordered, 1 - tail)
+def ratios_of(program, path, rows):
+    """The ratios of the rows of one table that have a measurement, a prediction and a kind."""
+    said = {line["id"]: line for line in tables.predictions(program, path)}
+    for row in rows:
+        line = said.get(row.cells.get("id", ""))
+        if not line or row.family in NOT_COUNTED or not (line["predicted"] and line["measured"] and line["spread"]):
+            continue
+        kind, basis = line["spread"].rsplit(" ", 1)
+        yield Ratio(kind, basis, row.family, math.log(float(line["measured"]) / float(line["predicted"])))
+
+
+def as_other_networks(program, path):
+    """The rows on networks of which there are others with the same rate, priced as each of these."""
+    rows = tables.read([path])
+    for rate, networks in ALIKE.items():
+        for network in networks:
+            swapped = [row for row in rows if row.cells.get("nic_bw_GBps_per_gpu") == rate and int(row.cells.get("nodes") or 1) > 1
+                       and network.split()[0].lower() not in row.cells.get("network", "").lower()]
+            if not swapped:
+                continue
+            with tempfile.TemporaryDirectory() as folder:
+                other = pathlib.Path(folder) / path.name
+                with open(other, "w", newline="", encoding="utf-8") as stream:
+                    writer = csv.DictWriter(stream, list(swapped[0].cells), lineterminator="\n")
+                    writer.writeheader()
+                    writer.writerows({**row.cells, "network": network} for row in swapped)
+                yield from ratios_of(program, other, swapped)
 
 
 def ratios(options):
-    """[(kind, row, measured / predicted)] of what is scored."""
-    known, found = tables.held_out(options.residuals), []
-    for path in tables.files(options.tables, TABLES):
+    found = []
+    for path in tables.files(options.tables, JOBS):
+        found += ratios_of(options.program, path, tables.newest(tables.read([path])))
+    for path in tables.files(options.tables, (COLLECTIVES,)):
         rows = tables.read([path])
-        predicted = {line["id"]: line for line in tables.predictions(options.program, path)}
-        for row in tables.newest(rows):
-            line = predicted.get(row.cells.get("id", ""))
-            if row.family in NOT_COUNTED or not line or not line["predicted"] or not line["measured"]:
-                continue
-            if not line["spread"]:  # a part of a job
-                continue
-            time = known.get((path.name, line["id"]), float(line["predicted"]))
-            found.append((line["spread"], row, float(line["measured"]) / time))
+        alone = [row for row in rows if row.cells.get("nic_bw_GBps_per_gpu") not in ALIKE]
+        found += ratios_of(options.program, path, alone)
+        found += as_other_networks(options.program, path)
     return found
 
 
-def coverage(members, tail):
-    """Part of the ratios within bounds taken from other configurations."""
-    fold_of = tables.folds([row for _, row, _ in members], 5)
-    inside = 0
-    for fold in range(5):
-        others = [ratio for (_, _, ratio), of in zip(members, fold_of) if of != fold]
-        if not others:
-            continue
-        low, high = bounds(others, tail)
-        inside += sum(1 for (_, _, ratio), of in zip(members, fold_of) if of == fold and low <= ratio <= high)
-    return inside / len(members)
+def by_source(members):
+    sources = collections.OrderedDict()
+    for one in members:
+        sources.setdefault(one.source, []).append(one.log)
+    return sources
 
 
-def widened(members):
-    """The first tail whose bounds hold for enough of the configurations that they were not taken from, and for how many:
-    rows of few configurations do not predict the next one well."""
-    for tail in TAILS:
-        held = coverage(members, tail)
-        if held >= WANTED:
-            break
-    return tail, held
+class Parts:
+    """Center, scatter inside a source and spread between sources, all of logarithms."""
+
+    def __init__(self, sources, fitted):
+        free = {name: logs for name, logs in sources.items() if name not in fitted}
+        if len(free) < FEWEST_SOURCES:
+            free = sources
+        medians = [(statistics.median(logs), min(len(logs), MEDIAN_ROWS)) for logs in free.values()]
+        weight = sum(of for _, of in medians)
+        self.center = sum(of * median for median, of in medians) / weight
+        variance = sum(of * (median - self.center) ** 2 for median, of in medians) / weight
+        self.sources = weight ** 2 / sum(of ** 2 for _, of in medians)  # as many with equal weights
+        self.between = math.sqrt(variance * self.sources / (self.sources - 1)) if self.sources > 1 else 0.0
+        inside = [statistics.pvariance(logs) for logs in sources.values() if len(logs) > 1]
+        self.scatter = math.sqrt(statistics.mean(inside)) if inside else 0.0
+
+    def with_scatter_of(self, sources):
+        """These parts with the scatter of other sources, if that is larger."""
+        self.scatter = max(self.scatter, Parts(sources, ()).scatter)
+        return self
+
+    def bounds(self, width):
+        between = self.between * math.sqrt(1 + 1 / self.sources)
+        half = width * NORMAL_TENTH * math.hypot(self.scatter, between)
+        return self.center - half, self.center + half
+
+
+def coverage(left_out, width):
+    """Part of the rows inside, of sources that were left out."""
+    inside = weight = 0.0
+    for logs, parts in left_out:
+        low, high = parts.bounds(width)
+        share = sum(low <= log <= high for log in logs) / len(logs)
+        inside += min(len(logs), MOST_ROWS) * share
+        weight += min(len(logs), MOST_ROWS)
+    return inside / weight
+
+
+def widened(left_out, width):
+    """The least width, from `width` on, at which sources that are left out have enough of their rows inside."""
+    while width < 4.0 and coverage(left_out, width) < WANTED:
+        width += 0.02
+    return width, coverage(left_out, width)
+
+
+def interval(members, fitted, wider):
+    """(parts, width, coverage) of a kind. `wider`: the members of a wider kind, if it has too few sources itself."""
+    sources = by_source(members)
+    if wider:
+        parts, width, _ = interval(wider, fitted, [])
+        parts.with_scatter_of(sources)
+        return parts, *widened([(logs, parts) for logs in sources.values()], width)
+    left_out = []
+    for name, logs in sources.items():
+        others = {other: of for other, of in sources.items() if other != name}
+        is_new = name not in fitted or len(set(sources) - fitted) < FEWEST_SOURCES
+        if others and is_new:
+            left_out.append((logs, Parts(others, fitted)))
+    return Parts(sources, fitted), *widened(left_out, 0.5)
+
+
+def belongs(one, kind, basis):
+    return kind in ("any", one.kind, WIDER.get(one.kind)) and basis in ("", one.basis)
+
+
+def members_of(found, kind, basis):
+    return [one for one in found if belongs(one, kind, basis)]
+
+
+def has_sources(members):
+    return len({one.source for one in members}) >= FEWEST_SOURCES
+
+
+def lines_of(name, members, fitted, wider):
+    parts, width, held = interval(members, fitted, wider)
+    low, high = map(math.exp, parts.bounds(width))
+    sources = len(by_source(members))
+    print(f"{name:30} {len(members):5} rows {sources:3} sources  {low:.3f} to {high:.3f}, scatter {parts.scatter:.3f}, between "
+          f"{parts.between:.3f}, width {width:.2f}: left out {100 * held:.0f} %")
+    return [f"  - kind: {name}", f"    p10: {low:.3f}", f"    p90: {high:.3f}", f"    rows: {len(members)}",
+            f"    sources: {sources}", f"    scatter: {parts.scatter:.3f}", f"    between: {parts.between:.3f}",
+            f"    coverage: {held:.2f}"]
 
 
 def main():
@@ -84,28 +192,27 @@ def main():
     parser.add_argument("--program", default=str(ROOT / "build/release/orrery"))
     parser.add_argument("--data", default=str(ROOT / "data"))
     parser.add_argument("--tables", nargs="+", default=[str(ROOT / "data/measurements")])
-    parser.add_argument("--residuals", nargs="*", default=[])
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
-    found = ratios(options)
-    lines, said = [], []
-    kinds = {kind for kind, _, _ in found} - {""}
-    for kind in sorted(kinds | {kind.split(" ")[0] for kind in kinds}) + ["any"]:
-        members = [one for one in found if kind in ("any", one[0], one[0].split(" ")[0])]
-        groups = len({row.group for _, row, _ in members})
-        if len(members) < FEWEST_ROWS or groups < FEWEST_GROUPS:
-            print(f"{kind}: {len(members)} rows of {groups} groups are too few")
-            continue
-        tail, held = widened(members)
-        low, high = bounds([ratio for _, _, ratio in members], tail)
-        print(f"{kind:40} {len(members):5} rows {groups:4} groups  {low:.3f} to {high:.3f}, holds for {100 * held:.0f} %")
-        said.append(f"{kind} {100 * held:.0f} %")
-        lines += [f"  - kind: {kind}", f"    p10: {low:.3f}", f"    p90: {high:.3f}", f"    rows: {len(members)}",
-                  f"    groups: {groups}"]
+    found, fitted, lines = ratios(options), fitted_families(options.data), []
+    for kind in KINDS:
+        for basis in ("", *BASES):
+            members = members_of(found, kind, basis)
+            if len(members) < FEWEST_ROWS:
+                print(f"{kind} {basis}: {len(members)} rows are too few")
+                continue
+            wider = []
+            if not has_sources(members):
+                up = WIDER.get(kind, kind)
+                candidates = [members_of(found, kind, ""), members_of(found, up, basis), members_of(found, up, "")]
+                wider = next((one for one in candidates if has_sources(one)), [])
+            if not wider and len({one.source for one in members}) < 2:
+                print(f"{kind} {basis}: one source and no wider kind")
+                continue
+            lines += lines_of(f"{kind} {basis}".strip(), members, fitted, wider)
     if options.write:
-        text = "\n".join(["# Quantiles of measured / predicted; written by tools/calibrate/spread.py.", "kinds:", *lines,
-                          f'source: "published rows of docs/accuracy.md; on configurations held out the ranges hold '
-                          f'for: {", ".join(said)}"']) + "\n"
+        text = "\n".join(["# Intervals of measured / predicted; written by tools/calibrate/spread.py.", "kinds:", *lines,
+                          'source: "published rows of docs/accuracy.md; each source left out once"']) + "\n"
         (pathlib.Path(options.data) / "uncertainty.yaml").write_text(text, encoding="utf-8")
 
 

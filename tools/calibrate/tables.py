@@ -16,7 +16,7 @@ RELEASE = re.compile(r"\b(\d\d)\.(\d\d)(?:\.(\d+))?\b")
 class Row:
     def __init__(self, table, cells):
         self.table, self.cells = table, cells
-        self.family = cells.get("family", "")
+        self.family = cells.get("family") or (cells.get("source", "") if "args" in cells else "")
         self.group = f"{self.family}/{cells.get('config_group') or cells.get('id', '')}"
         self.weight = 1.0
 

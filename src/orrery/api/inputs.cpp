@@ -81,7 +81,7 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
 }
 
 results::Estimate with_uncertainty(results::Estimate estimate, const Inputs& inputs, const parallel::Job& job) {
-  const auto kinds = estimate::kinds_of(job, inputs.model, inputs.cluster, inputs.stack);
+  const auto kinds = estimate::kinds_of(job, inputs.model, inputs.cluster);
   estimate.uncertainty = estimate::uncertainty_of(inputs.spreads, kinds, estimate.step_time);
   return estimate;
 }

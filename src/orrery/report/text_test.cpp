@@ -171,10 +171,10 @@ TEST(Text, plans_of_the_largest_jobs_still_fit_the_page) {
 TEST(Text, a_validation_with_its_largest_errors_and_skipped_rows) {
   EXPECT_EQ(validation_text(samples::validation()), R"(predicted and measured times
 
-family         rows predicted skipped scored   MAPE median    p90    max   bias in 80 % infeasible
-training/first    2         2       0      2 15.0 % 15.0 % 20.0 % 20.0 % -5.0 %       -          1
-training/blank    1         0       1      0      -      -      -      -      -       -          0
-all               3         2       1      2 15.0 % 15.0 % 20.0 % 20.0 % -5.0 %       -          1
+family         rows predicted skipped scored   MAPE median    p90    max   bias in 80 % width infeasible
+training/first    2         2       0      2 15.0 % 15.0 % 20.0 % 20.0 % -5.0 %       -     -          1
+training/blank    1         0       1      0      -      -      -      -      -       -     -          0
+all               3         2       1      2 15.0 % 15.0 % 20.0 % 20.0 % -5.0 %       -     -          1
 
 largest errors  family  measured  predicted    error
   b             first     5.00 s     4.00 s  -20.0 %

@@ -25,7 +25,7 @@ void add_score(Table& table, const std::string& name, const results::FamilyScore
              error(score.max_ape), score.scored > 0 ? signed_percent(score.bias) : std::string("-"),
              score.ranged > 0 ? percent(static_cast<double>(score.covered) / static_cast<double>(score.ranged))
                               : std::string("-"),
-             std::to_string(score.infeasible)});
+             score.ranged > 0 ? percent(score.width) : std::string("-"), std::to_string(score.infeasible)});
 }
 
 std::string score_table(const results::Validation& validation) {
@@ -34,7 +34,7 @@ std::string score_table(const results::Validation& validation) {
   for (const char* header : {"rows", "predicted", "skipped", "scored", "MAPE", "median", "p90", "max", "bias"}) {
     table.column(header);
   }
-  table.column("in 80 %").column("infeasible");
+  table.column("in 80 %").column("width").column("infeasible");
   for (const auto& score : validation.families) { add_score(table, score.kind + "/" + score.family, score); }
   if (validation.kinds.size() > 1) {
     for (const auto& score : validation.kinds) { add_score(table, score.kind, score); }

@@ -31,6 +31,7 @@ void add_score(Node& json, const results::FamilyScore& score) {
                     {"coverage", score.ranged > 0
                                      ? JsonValue(static_cast<double>(score.covered) / static_cast<double>(score.ranged))
                                      : JsonValue(nullptr)},
+                    {"width", score.ranged > 0 ? JsonValue(score.width) : JsonValue(nullptr)},
                     {"max_ape", error(score.max_ape)},
                     {"scored", score.scored},
                     {"infeasible", score.infeasible}});

@@ -90,7 +90,7 @@ struct Expense {
 // The 80 % interval of the step time: of jobs like this one, 80 % of the measured times lie in it.
 struct Uncertainty {
   Seconds p10, p90;
-  std::string kind;   // "dense-one-domain"
+  std::string kind;   // "dense measured"
   std::string basis;  // the measurements behind the interval
 };
 

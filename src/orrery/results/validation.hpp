@@ -40,6 +40,7 @@ struct FamilyScore {
   std::string kind, family;
   std::int64_t rows = 0, predicted = 0, skipped = 0, scored = 0, infeasible = 0;
   std::int64_t ranged = 0, covered = 0;  // scored rows with an interval; those whose measurement is in it
+  double width = 0;                      // mean width of the intervals / prediction
   double mape = 0, median_ape = 0, p90_ape = 0, max_ape = 0, bias = 0;
 };
 

@@ -70,7 +70,7 @@ struct StackFacts {
   bool recomputes_all = false;  // default recompute is full; else as few layers as must be
   bool interleaves = false;     // default vpp: one chunk per layer of a stage
   TableDefaults tables = {};
-  bool casts_inputs = false;  // its tables of kernels include the cast of two-byte inputs to the GEMM's format
+  bool casts_inputs = false;   // its tables of kernels include the cast of two-byte inputs to the GEMM's format
   double kernel_gap_us = 0.0;  // before each kernel of its tables of kernels, which a host launched one by one
   bool expert_parallel_over_all =
       false;  // ep where its tables have 1 or nothing: all ranks of a stage that divide the experts

@@ -16,9 +16,8 @@ namespace {
 
 Outcome outcome(const Scenario& scenario) {
   estimate::Estimator estimator(scenario.model, scenario.cluster, *scenario.stack, scenario.job);
-  return {estimator.step_time(scenario.plan),
-          estimate::kinds_of(scenario.job, scenario.model, scenario.cluster, *scenario.stack), scenario.taken_as,
-          estimator.memory(scenario.plan).fits};
+  return {estimator.step_time(scenario.plan), estimate::kinds_of(scenario.job, scenario.model, scenario.cluster),
+          scenario.taken_as, estimator.memory(scenario.plan).fits};
 }
 
 std::vector<results::Share> terms(const Scenario& scenario) {
@@ -46,6 +45,10 @@ Scenario scenario_in(const CommandScenario& command) {
 Outcome outcome(const CommandScenario& command) { return outcome(scenario_in(command)); }
 std::vector<results::Share> terms(const CommandScenario& command) { return terms(scenario_in(command)); }
 
+std::vector<std::string> kinds_of_parts(const hardware::Cluster& cluster) {
+  return estimate::kinds_of("parts", hardware::weakest_ground(cluster).basis);
+}
+
 // Kernels and collectives between the norm before the experts and the residual after them.
 bool is_expert_item(const parallel::Item& item) {
   return item.name.starts_with("experts.") || item.name.starts_with("shared.");
@@ -62,16 +65,19 @@ Outcome outcome(const PassScenario& pass) {
   }
   ORRERY_ASSERT(std::all_of(block.items.begin(), block.items.end(), [](const auto& i) { return !i.waits_for(); }));
   block.launch = parallel::host_time(block, *of.stack);
-  return {estimate::price_block(block, network::Fabric(of.cluster), parallel::make_mesh(of.cluster, of.plan)).time};
+  return {estimate::price_block(block, network::Fabric(of.cluster), parallel::make_mesh(of.cluster, of.plan)).time,
+          kinds_of_parts(of.cluster)};
 }
 
 Outcome outcome(const AllToAllScenario& scenario) {
   const network::Fabric fabric(scenario.cluster);
-  return {estimate::price_call(scenario.call, fabric, parallel::make_mesh(scenario.cluster, scenario.plan))};
+  return {estimate::price_call(scenario.call, fabric, parallel::make_mesh(scenario.cluster, scenario.plan)),
+          kinds_of_parts(scenario.cluster)};
 }
 
 Outcome outcome(const KernelScenario& scenario) {
-  return {cost::kernel_cost(scenario.kernel, scenario.accelerator).time, {}, scenario.taken_as};
+  return {cost::kernel_cost(scenario.kernel, scenario.accelerator).time,
+          estimate::kinds_of("kernels", scenario.accelerator.basis), scenario.taken_as};
 }
 
 // Bounds of the same time, not parts of it.
@@ -89,12 +95,18 @@ Outcome outcome(const CollectiveScenario& scenario) {
     const std::int64_t members = scenario.cluster.dimensions[d].size;
     if (members > 1) { group.extents.push_back({static_cast<int>(d), members}); }
   }
-  if (!scenario.collective) { return {fabric.transfer(scenario.bytes, group.extents.back().dimension)}; }
+  // Only links count.
+  hardware::Basis basis = hardware::Basis::measured;
+  for (const auto& extent : group.extents) {
+    basis = std::max(basis, scenario.cluster.dimensions[static_cast<std::size_t>(extent.dimension)].link.basis);
+  }
+  const bool in_one_domain = group.extents.empty() || group.extents.back().dimension == 0;
+  const auto kinds = estimate::kinds_of_collective(in_one_domain, basis);
+  if (!scenario.collective) { return {fabric.transfer(scenario.bytes, group.extents.back().dimension), kinds}; }
   const Seconds time = fabric.price(*scenario.collective, scenario.bytes, group, scenario.algorithm).time;
-  if (is_finite(time)) { return {time}; }
+  if (is_finite(time)) { return {time, kinds}; }
   // The algorithm is not available for this collective or network; libraries then choose another one.
-  return {fabric.price(*scenario.collective, scenario.bytes, group, CollectiveAlgorithm::automatic).time,
-          {},
+  return {fabric.price(*scenario.collective, scenario.bytes, group, CollectiveAlgorithm::automatic).time, kinds,
           "algo -> automatic (not available for this call)"};
 }
 

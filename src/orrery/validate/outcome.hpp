@@ -12,7 +12,7 @@ namespace orrery::validate {
 
 struct Outcome {
   Seconds time;                         // of a step, of a batch of requests, of a kernel, of a collective
-  std::vector<std::string> kinds = {};  // kinds of jobs with a known uncertainty, the narrowest first; empty: not a job
+  std::vector<std::string> kinds = {};  // kinds of jobs with a known uncertainty, the narrowest first
   std::string taken_as = {};            // columns that contradict each other, and what they were taken as
   bool feasible = true;                 // fits in memory; measured runs did
 };

@@ -36,6 +36,7 @@ results::FamilyScore score(std::string kind, std::string family,
       signed_sum += *error;
       if (prediction->p10_s && prediction->p90_s) {
         ++out.ranged;
+        out.width += (*prediction->p90_s - *prediction->p10_s) / *prediction->predicted_s;
         if (*prediction->p10_s <= *prediction->measured_s && *prediction->measured_s <= *prediction->p90_s) {
           ++out.covered;
         }
@@ -44,6 +45,7 @@ results::FamilyScore score(std::string kind, std::string family,
   }
   out.scored = static_cast<std::int64_t>(errors.size());
   if (errors.empty()) { return out; }
+  if (out.ranged > 0) { out.width /= static_cast<double>(out.ranged); }
   std::sort(errors.begin(), errors.end());
   out.mape = sum / static_cast<double>(errors.size());
   out.bias = signed_sum / static_cast<double>(errors.size());

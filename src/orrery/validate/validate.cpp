@@ -209,7 +209,7 @@ void add_scores(results::Validation& validation) {
 std::vector<std::string> shipped_tables(const std::string& data_directory) {
   std::vector<std::string> files;
   for (const char* name :
-       {"training", "training_vtrain_single_node", "dlrm_moe", "inference", "kernels", "collectives"}) {
+       {"training", "training_vtrain_single_node", "dlrm_moe", "inference", "kernels", "collectives", "commands"}) {
     files.push_back(fmt::format("{}/measurements/{}.csv", data_directory, name));
   }
   return files;
