@@ -53,6 +53,10 @@ void add_gradient_fields(config::Record<Request>& record) {
                 "number format in which gradients are accumulated, of at least 16 bits; default: the stack's")
       .optional("reduce_precision", &Request::reduce_precision,
                 "number format in which gradients are reduced over replicas, of at least 16 bits; default: the stack's")
+      .optional(
+          "reduce_every", &Request::reduce_every,
+          "with --zero 2 or 3, when gradients are reduced: in every micro-batch, once a step (whole gradients are "
+          "accumulated until then), or once a step with pipeline stages; default: the stack's")
       .optional("bucket", &Request::bucket, "number of weights in a gradient bucket; default: the stack's",
                 {.min = 1.0, .max = kMostWeights});
 }
@@ -145,6 +149,7 @@ std::vector<Diagnostic> problems(const Request& request) {
     require(!is_inference || !typed, flag, "training only: no effect with --task inference");
   };
   of_training(request.bucket.has_value(), "--bucket");
+  of_training(request.reduce_every.has_value(), "--reduce-every");
   of_training(request.gradient_precision.has_value(), "--gradient-precision");
   of_training(request.reduce_precision.has_value(), "--reduce-precision");
   for (const auto& choice : parallel::plan_choices()) {
@@ -185,7 +190,11 @@ parallel::Job job_of(const Request& request, const workload::Model& model) {
 hardware::Stack stack_of(const Request& request, hardware::Stack stack) {
   if (request.gradient_precision) { stack.gradients.element = hardware::element_size(*request.gradient_precision); }
   if (request.reduce_precision) { stack.gradients.reduce_element = hardware::element_size(*request.reduce_precision); }
-  if (request.bucket) { stack.gradients.bucket_parameters = *request.bucket; }
+  if (request.reduce_every) { stack.gradients.reduce_every = *request.reduce_every; }
+  if (request.bucket) {
+    stack.gradients.bucket_parameters = *request.bucket;
+    stack.gradients.bucket_parameters_per_replica = 0.0;
+  }
   return stack;
 }
 

@@ -37,6 +37,7 @@ struct Request : parallel::PartialPlan {
 
   std::optional<hardware::Precision> gradient_precision;  // not given: the stack's default
   std::optional<hardware::Precision> reduce_precision;    // not given: the stack's default
+  std::optional<hardware::ReduceEvery> reduce_every;      // not given: the stack's default
   std::optional<double> bucket;                           // not given: the stack's default
 
   std::string strategy, local_batch, freeze;  // mad-max only

@@ -350,6 +350,13 @@ Record<GradientPolicy> gradient_policy() {
                 {.max = Bytes(64.0), .unit = "B"})
       .optional("bucket_parameters", &GradientPolicy::bucket_parameters,
                 "weights in a gradient bucket; 0 = one bucket a layer", {.min = 0.0, .max = 1e15})
+      .optional("bucket_parameters_per_replica", &GradientPolicy::bucket_parameters_per_replica,
+                "a gradient bucket has at least this number of weights for each rank of dp x cp",
+                {.min = 0.0, .max = 1e15})
+      .optional(
+          "reduce_every", &GradientPolicy::reduce_every,
+          "when sharded gradients (ZeRO-2, ZeRO-3) are reduced: in every micro-batch, once a step, or once a step "
+          "with pipeline stages and in every micro-batch without")
       .optional("gradient_reduce_element", &GradientPolicy::reduce_element,
                 "element on the wire of the data-parallel reduction",
                 {.max = Bytes(64.0), .positive = true, .unit = "B"})
@@ -370,6 +377,10 @@ Record<OptimizerPolicy> optimizer_policy() {
   return policy<OptimizerPolicy>()
       .optional("master_element", &OptimizerPolicy::master_element,
                 "master copy of a weight; 0 when weights are their own master", {.max = Bytes(64.0), .unit = "B"})
+      .optional(
+          "shards_are_master", &OptimizerPolicy::shards_are_master,
+          "ZeRO-3: the sharded weights are the master copy; the copy that is computed with exists only while it is "
+          "gathered")
       .optional("moment_element", &OptimizerPolicy::state_element, "optimizer state per weight, all moments together",
                 {.max = Bytes(64.0), .unit = "B"});
 }
@@ -447,6 +458,8 @@ const Record<Stack>& Described<Stack>::record() {
           .part(&Stack::transfers, transfer_policy())
           .part(&Stack::host, host_policy())
           .part(&Stack::limits, stack_limits())
+          .optional("pads_heads", &Stack::pads_heads,
+                    "attention heads that tp does not divide are padded to a multiple of tp; else such a tp is refused")
           .optional("memory_reserve", &Stack::memory_reserve, "part of device memory that tensors cannot use",
                     {.min = 0.0, .max = 0.9})
           .optional("sources", &Stack::sources, std::string(kSourcesDoc));

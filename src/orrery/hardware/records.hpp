@@ -50,6 +50,15 @@ struct EnumNames<hardware::AttentionKernel> {
   }};
 };
 
+template <>
+struct EnumNames<hardware::ReduceEvery> {
+  static constexpr std::array<std::pair<hardware::ReduceEvery, std::string_view>, 3> value{{
+      {hardware::ReduceEvery::micro_batch, "micro-batch"},
+      {hardware::ReduceEvery::step, "step"},
+      {hardware::ReduceEvery::step_if_stages, "step-if-stages"},
+  }};
+};
+
 // Policies with two values that files write as true or false.
 template <class E, E kOff, E kOn>
 struct SwitchCodec {

@@ -2,6 +2,7 @@
 // for every model, size and device count.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -50,12 +51,26 @@ struct OverlapPolicy {
   double interference = 0.0;     // part of a kernel's rate that is lost while a gather or reduction runs
 };
 
+// When sharded gradients (ZeRO-2 and 3) are reduced.
+enum class ReduceEvery : std::uint8_t {
+  micro_batch,     // after every backward pass: a rank accumulates its shard
+  step,            // after the last micro-batch: a rank accumulates whole gradients
+  step_if_stages,  // with pipeline stages as step, without as micro_batch
+};
+
 // How gradients are stored and reduced.
 struct GradientPolicy {
-  Bytes element{4.0};              // accumulation buffer, per weight
-  double bucket_parameters = 0.0;  // weights in a bucket; 0: one bucket a layer
-  Bytes reduce_element{4.0};       // element on the wire of the data-parallel reduction
-  bool norm = true;                // the norm of all gradients is computed before the optimizer (clipping)
+  Bytes element{4.0};                          // accumulation buffer, per weight
+  double bucket_parameters = 0.0;              // weights in a bucket; 0: one bucket a layer
+  double bucket_parameters_per_replica = 0.0;  // a bucket has at least so many weights for each rank of dp x cp
+  ReduceEvery reduce_every = ReduceEvery::micro_batch;
+  Bytes reduce_element{4.0};  // element on the wire of the data-parallel reduction
+  bool norm = true;           // the norm of all gradients is computed before the optimizer (clipping)
+
+  // Weights in a bucket of gradients that are reduced over `replicas` ranks; 0: one bucket a layer.
+  [[nodiscard]] double bucket(std::int64_t replicas) const {
+    return std::max(bucket_parameters, bucket_parameters_per_replica * static_cast<double>(replicas));
+  }
 };
 
 enum class TokenCopies : std::uint8_t {
@@ -70,8 +85,10 @@ struct DispatchPolicy {
 };
 
 struct OptimizerPolicy {
-  Bytes master_element{4.0};  // master copy of a weight; 0: weights are their own master
-  Bytes state_element{8.0};   // optimizer state per weight, all moments together
+  Bytes master_element{4.0};       // master copy of a weight; 0: weights are their own master
+  bool shards_are_master = false;  // ZeRO-3: the sharded weights are the master copy, and the copy that is computed
+                                   // with exists only while it is gathered (PyTorch FSDP)
+  Bytes state_element{8.0};  // optimizer state per weight, all moments together
 };
 
 // Embedding tables of recommenders. Their optimizer is sparse: it accesses only rows that a batch has looked up.
@@ -134,6 +151,7 @@ struct Stack {
   TransferPolicy transfers;
   HostPolicy host;
   StackLimits limits;
+  bool pads_heads = false;  // heads that tp does not divide are padded to a multiple of tp; else such a tp is refused
   double memory_reserve = 0.06;  // part of device memory that tensors cannot use
   Sources sources;
 };

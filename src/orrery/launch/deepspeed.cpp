@@ -78,7 +78,7 @@ class Config {
       note("--dp-overlap",
            "without ZeRO, DeepSpeed reduces gradients after the backward pass (--zero 1 overlaps them)");
     }
-    const auto bucket = static_cast<std::int64_t>(run_.stack.gradients.bucket_parameters);
+    const auto bucket = static_cast<std::int64_t>(run_.stack.gradients.bucket(plan_.replicas()));
     if (bucket > 0) { zero["reduce_bucket_size"] = bucket; }
     if (plan_.zero == 1 || plan_.zero == 2) { zero["reduce_scatter"] = true; }
     const Json host = {{"device", "cpu"}, {"pin_memory", true}};

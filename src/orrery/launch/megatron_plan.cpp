@@ -170,7 +170,7 @@ class PlanSettings {
     const bool gathers = plan_.zero >= 1 && plan_.overlaps_gathers() && run_.stack.overlap.parameter_gather;
     sheet_.toggle("--overlap-grad-reduce", plan_.dp_overlap);
     sheet_.toggle("--overlap-param-gather", gathers);
-    const auto bucket = static_cast<std::int64_t>(run_.stack.gradients.bucket_parameters);
+    const auto bucket = static_cast<std::int64_t>(run_.stack.gradients.bucket(plan_.replicas()));
     if (bucket > 0 && !uses_fsdp(plan_)) { sheet_.value("--ddp-bucket-size", bucket); }
   }
 

@@ -190,7 +190,7 @@ class PlanLowering {
   // reduced over the two stages after each has reduced its own over the replicas (Megatron-LM's order). It comes last,
   // because the two stages wait for each other there.
   void lower_finish(RankClass& rank_class) {
-    if (plan_.zero < 2 && !plan_.reduces_under_backward()) {
+    if (!reduces_every_micro_batch(plan_, context_.stack) && !plan_.reduces_under_backward()) {
       Block reduce{"gradient.reduce", {}};
       append_reduction(reduce, context_, rank_class.parameters, rank_class.expert_parameters);
       append_finish(rank_class.finish_reduce, std::move(reduce));
@@ -224,7 +224,7 @@ class PlanLowering {
     rank_class.finish.reserve(4);
     const Bytes element = context_.weight_element;
     if (context_.stack.gradients.norm) { append_finish(rank_class.finish, norm_block(owned)); }
-    append_finish(rank_class.finish, optimizer_block(owned));
+    append_finish(rank_class.finish, optimizer_block(rank_class, owned));
     if ((plan_.zero == 1 || plan_.zero == 2) && !context_.gathers_under_forward()) {
       Block gather{"weights.gather", {}};
       append_gather(gather, context_, rank_class.parameters * element, rank_class.expert_parameters * element);
@@ -232,7 +232,16 @@ class PlanLowering {
     }
     if (plan_.offload.weights) {
       Block store{"weights.store", {}};
-      append_transfer(store, store.name, of_a_shard(3, rank_class) * element, TierTransfer::store);
+      const Bytes stored =
+          stored_weights(context_.stack, plan_, element, rank_class.parameters * element,
+                         rank_class.expert_parameters * element, rank_class.parameters, rank_class.expert_parameters);
+      // Shards that are the master copy are updated where they are fetched to.
+      const Shards shards = shards_from(plan_, 3);
+      const auto wider = [&](double sharded) {
+        return weight_copies(context_.stack, element, sharded).stored > element;
+      };
+      const bool is_master = wider(shards.dense) || (wider(shards.expert) && rank_class.expert_parameters > 0);
+      append_transfer(store, store.name, stored, is_master ? TierTransfer::both : TierTransfer::store);
       append_finish(rank_class.finish, std::move(store));
     }
   }
@@ -251,17 +260,23 @@ class PlanLowering {
     return block;
   }
 
-  // Reads the gradient, reads and writes master copy and moments, writes the weight. Offloaded state is read and
-  // written concurrently, in both directions: the time is that of the bytes of one direction.
-  Block optimizer_block(double parameters) {
+  // Reads the gradient, reads and writes master copy and moments, writes the weight; where shards are the master copy,
+  // reads and writes these and the moments. Offloaded state is read and written concurrently, in both directions: the
+  // time is that of the bytes of one direction. `owned`: weights that this rank updates.
+  Block optimizer_block(const RankClass& rank_class, double owned) {
     const auto& stack = context_.stack;
+    const Bytes element = context_.weight_element;
     Block block{"optimizer", {}};
-    const Bytes state = master_element(stack, context_.weight_element) + stack.optimizer.state_element;
-    if (plan_.offload.optimizer) {
-      append_transfer(block, "optimizer.stream", parameters * state, TierTransfer::both, true);
-    }
-    const Bytes moved = stack.gradients.element + 2.0 * state + context_.weight_element;
-    block.items.push_back(streamed("optimizer.step", parameters * moved));
+    const Bytes state = optimizer_state(stack, plan_, element, rank_class.parameters, rank_class.expert_parameters);
+    if (plan_.offload.optimizer) { append_transfer(block, "optimizer.stream", state, TierTransfer::both, true); }
+    const Shards shards = shards_from(plan_, 3), updated = shards_from(plan_, 1);
+    const auto written = [&](double sharded) {
+      const WeightCopies copies = weight_copies(stack, element, sharded);
+      return copies.stored > element ? 2.0 * copies.stored : element;
+    };
+    const Bytes weights = updated.part_of(rank_class.parameters * written(shards.dense),
+                                          rank_class.expert_parameters * written(shards.expert));
+    block.items.push_back(streamed("optimizer.step", owned * stack.gradients.element + 2.0 * state + weights));
     return block;
   }
 

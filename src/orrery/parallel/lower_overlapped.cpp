@@ -104,10 +104,8 @@ class OverlapLowering {
 
   // Bytes of a part's weights that a rank stores.
   [[nodiscard]] Bytes resident(const PartSizes& sizes) const {
-    const Plan& plan = context_.plan();
-    if (plan.zero < 3) { return sizes.dense_bytes + sizes.expert_bytes; }
-    return sizes.dense_bytes / static_cast<double>(plan.shards()) +
-           sizes.expert_bytes / static_cast<double>(plan.expert_replicas());
+    return stored_weights(context_.stack, context_.plan(), context_.weight_element, sizes.dense_bytes,
+                          sizes.expert_bytes, sizes.dense, sizes.expert);
   }
 
   const LoweringContext& context_;

@@ -21,7 +21,8 @@ void SegmentLowering::lower(ChunkProgram& chunk, std::span<const PartUse> uses) 
     if (context_.job().generate > 1) { chunk.decode = forward(uses, Pass::decode); }
     return;
   }
-  const bool always = plan.zero >= 2, last = always || plan.reduces_under_backward();
+  const bool always = reduces_every_micro_batch(plan, context_.stack);
+  const bool last = always || plan.reduces_under_backward();
   if (context_.splits()) {
     chunk.backward = backward(uses, &Part::backward, true, false);
     chunk.weight = backward(uses, &Part::weight, false, always);
@@ -87,7 +88,7 @@ Segment SegmentLowering::backward(std::span<const PartUse> uses, OptionalBlockId
 void SegmentLowering::append_reducing(Segment& segment, const PartUse& use, BlockId work, OptionalBlockId gather,
                                       Pending& pending) {
   const PartSizes& sizes = sizes_[*use.part];
-  const double each = sizes.dense + sizes.expert, bucket = context_.stack.gradients.bucket_parameters;
+  const double each = sizes.dense + sizes.expert, bucket = context_.stack.gradients.bucket(context_.plan().replicas());
   const auto wait_for = [&](std::int64_t count) {
     pending.dense += static_cast<double>(count) * sizes.dense;
     pending.expert += static_cast<double>(count) * sizes.expert;

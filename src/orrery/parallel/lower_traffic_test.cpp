@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "orrery/parallel/memory.hpp"
 #include "orrery/parallel/program.hpp"
 #include "orrery/parallel/test_totals.hpp"
 
@@ -32,16 +33,17 @@ bool near(double a, double b) { return std::abs(a - b) <= 1e-11 * std::max(std::
 Program lowered(const Case& c) { return lower(c.model, c.job, c.plan, c.cluster, c.stack); }
 
 // Rajbhandari et al., "ZeRO" (arXiv:1910.02054), section 7, with m micro-batches: up to ZeRO 1 gradients are reduced
-// once per step, from ZeRO 2 on in every backward; weights are gathered once per step with a sharded optimizer, and in
-// every forward and backward with sharded weights (frozen ones too). Overlap and buckets do not change the bytes.
-// Hybrid: each copy reduces within itself, then its shards over the copies.
+// once per step, from ZeRO 2 on in every backward, unless the stack accumulates whole gradients; weights are gathered
+// once per step with a sharded optimizer, and in every forward and backward with sharded weights (frozen ones too).
+// Overlap and buckets do not change the bytes. Hybrid: each copy reduces within itself, then its shards over the
+// copies.
 RC_GTEST_PROP(LowerTraffic, data_parallel_traffic_is_that_of_the_zero_stage_whether_overlapped_or_not, ()) {
   const Case c = drawn_case();
   const Program program = lowered(c);
   const Plan& plan = c.plan;
   const PerRank weights = per_rank(program);
   const double m = micro_batches_of_chunk(program), g = c.stack.gradients.reduce_element.value();
-  const double reductions = plan.zero >= 2 ? m : 1.0;
+  const double reductions = reduces_every_micro_batch(plan, c.stack) ? m : 1.0;
   const double gathers = plan.zero == 0 ? 0.0 : plan.zero == 3 ? 2.0 * m : 1.0;
   const bool hybrid = plan.zero > 0 && plan.sharded_copies() > 1;
   const GroupKind group = hybrid ? GroupKind::shard : GroupKind::dp;
@@ -76,7 +78,8 @@ RC_GTEST_PROP(LowerTraffic, mirrored_stages_sum_the_gradients_they_own, ()) {
 }
 
 // Per step and rank: stored weights are fetched for every forward and backward, and trained ones are written back once;
-// activations are written and fetched for every micro-batch; the optimizer state once.
+// activations are written and fetched for every micro-batch; the optimizer state once. Shards that are the master copy
+// are stored in fp32 and also updated there.
 RC_GTEST_PROP(LowerTraffic, data_in_the_second_tier_is_fetched_for_every_use, ()) {
   Case c = drawn_case();
   c.job.adapter.rank = 0;
@@ -87,9 +90,14 @@ RC_GTEST_PROP(LowerTraffic, data_in_the_second_tier_is_fetched_for_every_use, ()
     if (c.plan.zero < zero) { return weights.dense + weights.expert; }
     return weights.dense / real(c.plan.shards()) + weights.expert / real(c.plan.expert_replicas());
   };
+  const auto in_fp32 = [&](double ranks) {
+    return c.stack.optimizer.shards_are_master && c.plan.zero == 3 && ranks > 1;
+  };
+  const double dense = in_fp32(real(c.plan.shards())) ? weights.dense / real(c.plan.shards()) : 0.0;
+  const double expert = in_fp32(real(c.plan.expert_replicas())) ? weights.expert / real(c.plan.expert_replicas()) : 0.0;
   double expected = 0.0;
-  if (c.plan.offload.weights) { expected += (2.0 * m + 1.0) * 2.0 * owned(3); }
-  if (c.plan.offload.optimizer) { expected += 12.0 * owned(1); }
+  if (c.plan.offload.weights) { expected += (2.0 * m + 1.0) * (2.0 * owned(3) + 2.0 * (dense + expert)); }
+  if (c.plan.offload.optimizer) { expected += 12.0 * owned(1) - 4.0 * (dense + expert); }
   const double before = bytes_of(program, GroupKind::host, Collective::broadcast);
   if (!c.plan.offload.activations) {
     RC_ASSERT(near(before, expected));
@@ -100,6 +108,60 @@ RC_GTEST_PROP(LowerTraffic, data_in_the_second_tier_is_fetched_for_every_use, ()
   const double without = bytes_of(lowered(c), GroupKind::host, Collective::broadcast);
   RC_ASSERT(near(without, expected));
   RC_ASSERT(before > without);
+}
+
+// max(40 million, 1 million x dp x cp), the default of Megatron-Core.
+TEST(LowerTraffic, buckets_grow_with_the_replicas_where_the_stack_says_so) {
+  hardware::GradientPolicy gradients;
+  EXPECT_EQ(gradients.bucket(512), 0.0);
+  gradients.bucket_parameters = 40e6;
+  EXPECT_EQ(gradients.bucket(512), 40e6);
+  gradients.bucket_parameters_per_replica = 1e6;
+  EXPECT_EQ(gradients.bucket(8), 40e6);
+  EXPECT_EQ(gradients.bucket(512), 512e6);
+}
+
+// Layers of 3,146,240 weights, embedding and head of 0.52 million. On 4 replicas (2 million): head and a layer, 9
+// layers one by one, the embedding. On 32 (16 million): head and 5 layers, 5 layers and the embedding.
+TEST(LowerTraffic, more_replicas_reduce_in_fewer_collectives) {
+  const auto collectives = [](std::int64_t dp) {
+    Case c;
+    c.model = test::llama(10, 512, 8, 8, 1365, 1024);
+    c.job = {32, 128, hardware::Precision::bf16, Task::pretrain};
+    c.plan.dp = dp;
+    c.plan.zero = 1;
+    c.cluster = test::cluster_of({dp});
+    c.stack.gradients.bucket_parameters_per_replica = 0.5e6;
+    const Program program = lowered(c);
+    std::int64_t count = 0;
+    for (const auto& use : program.chunks.front().last_backward) { count += use.reduce ? use.repeat : 0; }
+    return count;
+  };
+  EXPECT_EQ(collectives(4), 11);
+  EXPECT_EQ(collectives(32), 2);
+}
+
+// Reduced once a step, ZeRO-2 does what ZeRO-1 does.
+RC_GTEST_PROP(LowerTraffic, zero_2_reduced_once_a_step_moves_and_executes_what_zero_1_does, ()) {
+  Case c = drawn_case();
+  c.plan.offload = {};
+  c.stack.gradients.reduce_every = hardware::ReduceEvery::step;
+  c.plan.zero = 1;
+  const Program first = lowered(c);
+  c.plan.zero = 2;
+  const Program second = lowered(c);
+  RC_ASSERT(first.chunks.size() == second.chunks.size());
+  for (std::size_t i = 0; i < first.chunks.size(); ++i) {
+    const auto &a = first.chunks[ChunkProgramId(i)], &b = second.chunks[ChunkProgramId(i)];
+    RC_ASSERT(a.waits_for_reduce == b.waits_for_reduce);
+    RC_ASSERT(a.backward.size() == b.backward.size() && a.last_backward.size() == b.last_backward.size());
+    RC_ASSERT(a.first_forward.size() == b.first_forward.size());
+  }
+  for (const auto kind : {GroupKind::dp, GroupKind::shard, GroupKind::copies, GroupKind::expert_dp}) {
+    for (const auto collective : {Collective::reduce_scatter, Collective::all_gather, Collective::all_reduce}) {
+      RC_ASSERT(bytes_of(first, kind, collective) == bytes_of(second, kind, collective));
+    }
+  }
 }
 
 // Reductions wait until a bucket is full; the last bucket may be smaller.

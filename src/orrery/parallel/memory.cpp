@@ -58,28 +58,47 @@ StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, Pa
   return sizes;
 }
 
-Bytes master_element(const hardware::Stack& stack, Bytes weight_element) {
-  return weight_element < Bytes(4.0) ? stack.optimizer.master_element : Bytes(0);
+WeightCopies weight_copies(const hardware::Stack& stack, Bytes weight_element, double shards) {
+  const Bytes master = weight_element < Bytes(4.0) ? stack.optimizer.master_element : Bytes(0);
+  if (stack.optimizer.shards_are_master && shards > 1 && master > Bytes(0)) { return {master, Bytes(0)}; }
+  return {weight_element, master};
 }
-
-namespace {
-
-// Ranks over which one copy is sharded.
-struct Shards {
-  double dense = 1, expert = 1;
-
-  [[nodiscard]] Bytes part_of(Bytes dense_bytes, Bytes expert_bytes) const {
-    return dense_bytes / dense + expert_bytes / expert;
-  }
-  [[nodiscard]] double part_of(double dense_count, double expert_count) const {
-    return dense_count / dense + expert_count / expert;
-  }
-};
 
 Shards shards_from(const Plan& plan, int zero) {
   if (plan.zero < zero) { return {}; }
   return {static_cast<double>(plan.shards()), static_cast<double>(plan.expert_replicas())};
 }
+
+bool reduces_every_micro_batch(const Plan& plan, const hardware::Stack& stack) {
+  using hardware::ReduceEvery;
+  if (plan.zero < 2) { return false; }
+  switch (stack.gradients.reduce_every) {
+    case ReduceEvery::micro_batch: return true;
+    case ReduceEvery::step: return false;
+    case ReduceEvery::step_if_stages: return plan.pp == 1;
+  }
+  return true;
+}
+
+Bytes stored_weights(const hardware::Stack& stack, const Plan& plan, Bytes weight_element, Bytes dense_bytes,
+                     Bytes expert_bytes, double dense, double expert) {
+  const Shards shards = shards_from(plan, 3);
+  const auto wider = [&](double sharded) {
+    return weight_copies(stack, weight_element, sharded).stored - weight_element;
+  };
+  return shards.part_of(dense_bytes + dense * wider(shards.dense), expert_bytes + expert * wider(shards.expert));
+}
+
+Bytes optimizer_state(const hardware::Stack& stack, const Plan& plan, Bytes weight_element, double dense,
+                      double expert) {
+  const Shards weights = shards_from(plan, 3);
+  const auto state = [&](double sharded) {
+    return weight_copies(stack, weight_element, sharded).master + stack.optimizer.state_element;
+  };
+  return shards_from(plan, 1).part_of(dense * state(weights.dense), expert * state(weights.expert));
+}
+
+namespace {
 
 // The largest number of micro-batches whose backward has run and whose weight task has not.
 std::int64_t most_deferred(const PipelineShape& shape, std::int64_t stage) {
@@ -95,7 +114,7 @@ std::int64_t most_deferred(const PipelineShape& shape, std::int64_t stage) {
 // they read of what recompute had dropped; gathered weights and whole gradients of the current parts if these are
 // sharded; the tensors of parts whose backward follows forward directly, for one micro-batch.
 Bytes working_buffers(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage, const Plan& plan,
-                      Bytes weight_element) {
+                      const hardware::Stack& stack, Bytes weight_element) {
   Bytes buffers = sizes.kept_briefly;
   if (splits_backward(shape.schedule) && weight_gradients_read(replayed_tags(plan))) {
     buffers += static_cast<double>(most_deferred(shape, stage)) * sizes.chunk_deferred + sizes.layer_transient;
@@ -104,8 +123,10 @@ Bytes working_buffers(const StageSizes& sizes, const PipelineShape& shape, std::
   }
   const auto& pair = sizes.neighbours;
   const Shards shards = shards_from(plan, 2);
-  if (shards.dense > 1) { buffers += pair.dense * weight_element; }
-  if (shards.expert > 1) { buffers += pair.expert * weight_element; }
+  if (reduces_every_micro_batch(plan, stack)) {
+    if (shards.dense > 1) { buffers += pair.dense * weight_element; }
+    if (shards.expert > 1) { buffers += pair.expert * weight_element; }
+  }
   if (plan.zero == 3) {
     if (shards.dense > 1) { buffers += pair.dense_bytes; }
     if (shards.expert > 1) { buffers += pair.expert_bytes; }
@@ -131,10 +152,12 @@ void offload(MemoryNeed& need, Bytes& all, Bytes working) {
 MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage, const Job& job,
                         const Plan& plan, const hardware::Stack& stack, Bytes weight_element) {
   MemoryNeed need;
+  const auto weights_of = [&](const auto& of) {
+    return stored_weights(stack, plan, weight_element, of.dense_bytes, of.expert_bytes, of.dense, of.expert);
+  };
   const auto& pair = sizes.neighbours;
-  const Shards weights = shards_from(plan, 3);
-  need.weights = weights.part_of(sizes.dense_bytes, sizes.expert_bytes);
-  if (plan.offload.weights) { offload(need, need.weights, weights.part_of(pair.dense_bytes, pair.expert_bytes)); }
+  need.weights = weights_of(sizes);
+  if (plan.offload.weights) { offload(need, need.weights, weights_of(pair)); }
   need.weights += sizes.in_place.weights;
   need.tables = sizes.in_place.weights;
   if (job.is_inference()) {
@@ -142,17 +165,19 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
     need.kv_cache = sizes.kv_cache;
     return need;
   }
-  need.gradients = shards_from(plan, 2).part_of(sizes.dense, sizes.expert) * stack.gradients.element;
-  const Bytes state = master_element(stack, weight_element) + stack.optimizer.state_element;
-  const Shards optimizer = shards_from(plan, 1);
-  need.optimizer = optimizer.part_of(sizes.dense, sizes.expert) * state;
-  if (plan.offload.optimizer) { offload(need, need.optimizer, optimizer.part_of(pair.dense, pair.expert) * state); }
+  const Shards gradients = reduces_every_micro_batch(plan, stack) ? shards_from(plan, 2) : Shards{};
+  need.gradients = gradients.part_of(sizes.dense, sizes.expert) * stack.gradients.element;
+  const auto state_of = [&](const auto& of) {
+    return optimizer_state(stack, plan, weight_element, of.dense, of.expert);
+  };
+  need.optimizer = state_of(sizes);
+  if (plan.offload.optimizer) { offload(need, need.optimizer, state_of(pair)); }
   need.gradients += sizes.in_place.gradients;
   need.optimizer += sizes.in_place.state;
   need.tables += sizes.in_place.state + sizes.in_place.gradients;
   need.activations = Bytes(peak_in_flight(shape, stage, sizes.chunk_kept));
   if (plan.offload.activations) { offload(need, need.activations, pair.kept); }
-  need.buffers = working_buffers(sizes, shape, stage, plan, weight_element);
+  need.buffers = working_buffers(sizes, shape, stage, plan, stack, weight_element);
   return need;
 }
 
@@ -168,7 +193,7 @@ LeastMemory least_memory(const StageSizes& sizes, const PipelineShape& shape, st
     if (lean.zero < 2 || job.is_inference()) { return need; }
     Plan whole = lean;
     whole.zero = 0;
-    need.buffers = working_buffers(sizes, shape, stage, whole, weight_element);
+    need.buffers = working_buffers(sizes, shape, stage, whole, stack, weight_element);
     return need;
   };
   const Bytes together = with_plain_buffers().total();

@@ -64,8 +64,40 @@ struct StageSizes {
 // `shape`: the parts of all chunks in the order of the forward pass.
 [[nodiscard]] StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, PartSizes>& parts);
 
-// Bytes of the master copy of a weight; none if weights are stored in 32 bits.
-[[nodiscard]] Bytes master_element(const hardware::Stack& stack, Bytes weight_element);
+// Bytes of a trained weight in a rank's memory.
+struct WeightCopies {
+  Bytes stored;  // the weight
+  Bytes master;  // its master copy, part of the optimizer state; none if the stored weight is its own master
+};
+// `shards`: ranks over which ZeRO-3 shards the weight. `weight_element`: bytes of the weight that is computed with.
+// Weights of 32 bits are their own master, and so are shards of stacks with OptimizerPolicy::shards_are_master.
+[[nodiscard]] WeightCopies weight_copies(const hardware::Stack& stack, Bytes weight_element, double shards = 1.0);
+
+// Ranks over which one copy is sharded; 1: not sharded.
+struct Shards {
+  double dense = 1, expert = 1;
+
+  [[nodiscard]] Bytes part_of(Bytes dense_bytes, Bytes expert_bytes) const {
+    return dense_bytes / dense + expert_bytes / expert;
+  }
+  [[nodiscard]] double part_of(double dense_count, double expert_count) const {
+    return dense_count / dense + expert_count / expert;
+  }
+};
+// Of what is sharded from ZeRO stage `zero` on: 1 optimizer state, 3 weights.
+[[nodiscard]] Shards shards_from(const Plan& plan, int zero);
+
+// Whether each micro-batch's gradients are reduced to shards, so that whole gradients exist only for the layers in
+// backward. Otherwise a rank accumulates whole gradients, also under ZeRO-2 and 3 (ReduceEvery::step).
+[[nodiscard]] bool reduces_every_micro_batch(const Plan& plan, const hardware::Stack& stack);
+
+// Stored weights of one rank: `dense_bytes` and `expert_bytes` of all weights as they are computed with, of which
+// `dense` and `expert` are trained.
+[[nodiscard]] Bytes stored_weights(const hardware::Stack& stack, const Plan& plan, Bytes weight_element,
+                                   Bytes dense_bytes, Bytes expert_bytes, double dense, double expert);
+// Optimizer state of one rank, master copies included.
+[[nodiscard]] Bytes optimizer_state(const hardware::Stack& stack, const Plan& plan, Bytes weight_element, double dense,
+                                    double expert);
 
 // The number of micro-batches in flight depends on `stage`. `weight_element`: bytes of a trained weight as stored, and
 // of its gradient.

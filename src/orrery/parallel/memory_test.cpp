@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "orrery/parallel/memory.hpp"
 #include "orrery/parallel/program.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
@@ -100,6 +101,63 @@ TEST(Memory, sharded_parts_are_whole_while_they_are_at_work) {
     EXPECT_EQ(memory[0].buffers, Bytes(expected[c.plan.zero]));
     EXPECT_EQ(memory[7].buffers, Bytes(expected[c.plan.zero]) + head);
   }
+}
+
+// PyTorch FSDP: fp32 shard 4 B, two moments 8 B, gradient 4 B; with a separate bf16 shard (DeepSpeed) 18 B. Frozen
+// weights have no master.
+TEST(Memory, shards_that_are_the_master_copy_take_16_bytes_a_parameter) {
+  Case c;
+  c.model = test::llama(8, 4096, 32, 8, 14336, 128256);
+  c.job = {64, 4096, hardware::Precision::bf16, Task::pretrain};
+  c.plan.dp = 8;
+  c.plan.zero = 3;
+  c.cluster = test::cluster_of({8});
+  const auto per_parameter = [&] {
+    const Program program = lower(c.model, c.job, c.plan, c.cluster, c.stack);
+    const MemoryNeed& need = program.memory[0];
+    return (need.weights + need.gradients + need.optimizer).value() * 8.0 / program.classes.front().parameters;
+  };
+  EXPECT_DOUBLE_EQ(per_parameter(), 18.0);
+  const Bytes buffers = memory_of(c)[0].buffers;
+  c.stack.optimizer.shards_are_master = true;
+  EXPECT_DOUBLE_EQ(per_parameter(), 16.0);
+  EXPECT_EQ(memory_of(c)[0].buffers, buffers);  // gathered in 2 bytes, as before
+}
+
+// Weights that nobody shards exist in both formats: below ZeRO-3, with one replica, and each expert alone on its rank.
+RC_GTEST_PROP(Memory, whole_weights_have_a_master_copy_in_any_case, ()) {
+  Case c = drawn_case();
+  c.plan.offload = {};
+  c.stack.optimizer.shards_are_master = false;
+  const auto apart = memory_of(c);
+  c.stack.optimizer.shards_are_master = true;
+  const auto together = memory_of(c);
+  const bool sharded =
+      c.plan.zero == 3 && (c.plan.shards() > 1 || (c.model.has_experts() && c.plan.expert_replicas() > 1));
+  for (std::size_t s = 0; s < apart.size(); ++s) {
+    const double more = apart[s].total().value() - together[s].total().value();
+    RC_ASSERT(more >= -1e-12 * apart[s].total().value());
+    if (!sharded) { RC_ASSERT(more == 0.0); }
+  }
+}
+
+// Sharded gradients that are reduced once a step are accumulated whole: under ZeRO-2 a rank then needs what it needs
+// under ZeRO-1.
+RC_GTEST_PROP(Memory, zero_2_reduced_once_a_step_needs_what_zero_1_needs, ()) {
+  Case c = drawn_case();
+  c.plan.gather_overlap = true;
+  c.stack.gradients.reduce_every = hardware::ReduceEvery::step;
+  c.plan.zero = 1;
+  const auto first = memory_of(c);
+  c.plan.zero = 2;
+  const auto second = memory_of(c);
+  for (std::size_t s = 0; s < first.size(); ++s) {
+    RC_ASSERT(second[s].gradients == first[s].gradients && second[s].buffers == first[s].buffers);
+    RC_ASSERT(second[s].total() == first[s].total());
+  }
+  c.plan.zero = 3;
+  const auto third = memory_of(c);
+  for (std::size_t s = 0; s < first.size(); ++s) { RC_ASSERT(third[s].gradients == first[s].gradients); }
 }
 
 RC_GTEST_PROP(Memory, a_higher_zero_stage_never_needs_more_but_for_the_parts_at_work, ()) {

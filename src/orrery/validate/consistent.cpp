@@ -56,7 +56,9 @@ std::int64_t even_batch(Request& request, std::int64_t replicas) {
 void limit_chunks(Request& request, const workload::Model& model, std::int64_t share) {
   const std::int64_t vpp = request.vpp.value_or(1), pp = request.pp.value_or(1);
   if (vpp == 1) { return; }
-  request.vpp = std::clamp<std::int64_t>(model.depth() / pp, 1, vpp);
+  const std::int64_t ends =
+      (request.embedding_as_layer.value_or(false) ? 1 : 0) + (request.head_as_layer.value_or(false) ? 1 : 0);
+  request.vpp = std::clamp<std::int64_t>((model.depth() + ends) / pp, 1, vpp);
   if (share / request.micro_batch.value_or(1) % pp != 0) { request.vpp = 1; }
 }
 

@@ -122,7 +122,7 @@ constexpr StackFacts kMlPerf{
         "adapters on attention (mlcommons/training: llama2_70b_lora)"};
 constexpr StackFacts kMegatron2021{
     .stack = "megatron-2021",
-    .recomputes_all = true,
+    .recompute = parallel::Recompute::full,
     .source =
         "older than both (arXiv 2104.04473, arXiv 2205.05198); checkpoints activations after every layer (arXiv "
         "1909.08053; unverified, from memory)"};
@@ -140,12 +140,32 @@ constexpr StackFacts kFsdp{.stack = "fsdp",
 constexpr StackFacts kTorchtitan{
     .stack = "fsdp2",
     .zero = 3,
+    .keeps_weights_with_stages = true,
     .sequence_parallel = true,
     .adapters = Adapter::Targets::all,
     .splits_micro_batch = true,
     .source =
         "as above; its local batch size is cut into as many micro-batches as there are stages "
-        "(pytorch/torchtitan: pipeline_parallel_microbatches, in its releases of 2024 and 2025)"};
+        "(pytorch/torchtitan: pipeline_parallel_microbatches, in its releases of 2024 and 2025); with stages it does "
+        "not "
+        "reshard weights after forward (get_fsdp_reshard_after_forward_policy in torchtitan/distributed/fsdp.py, "
+        "policy "
+        "\"default\"; read 2026-11)"};
+
+constexpr StackFacts kLlama3{.stack = "llama3",
+                             .zero = 2,
+                             .sequence_parallel = true,
+                             .recompute = parallel::Recompute::none,
+                             .interleaves = true,
+                             .ends_are_layers = true,
+                             .source =
+                                 "arXiv 2407.21783 section 3.3.2: FSDP does not reshard weights after forward; the "
+                                 "interleaved schedule; one layer "
+                                 "fewer on the first and the last stage, so that the first chunk of the first stage "
+                                 "has only the embedding and the "
+                                 "last chunk of the last stage only the head, which with 126 layers on 16 stages means "
+                                 "one layer a chunk; no activation checkpointing at 8,192 tokens, which "
+                                 "is also what a rank has of 131,072 with cp 16; unverified, from memory"};
 
 constexpr StackFacts kAutomodelExperts{
     .stack = "automodel",
@@ -212,7 +232,7 @@ constexpr std::array kFamilies = {
     FamilyStack{"automodel", &kFsdp},
     FamilyStack{"automodel_moe", &kAutomodelExperts},
     FamilyStack{"kempner", &kFsdp},
-    FamilyStack{"llama3_405b", &kFsdp},
+    FamilyStack{"llama3_405b", &kLlama3},
     FamilyStack{"maxtext", &kMaxText},
     FamilyStack{"mlperf", &kMlPerf},
     FamilyStack{"mlperf_dlrm", &kHugeCtr},

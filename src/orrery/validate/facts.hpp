@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "orrery/hardware/accelerator.hpp"
+#include "orrery/parallel/plan.hpp"
 #include "orrery/workload/model.hpp"
 #include "orrery/workload/operators.hpp"
 
@@ -64,11 +65,14 @@ struct TableDefaults {
 struct StackFacts {
   std::string_view stack;
   int zero = 0;
+  bool keeps_weights_with_stages =
+      false;                       // with pipeline stages, zero 3 is 2: no gather of weights in each micro-batch
   bool sequence_parallel = false;  // when tp > 1
   workload::Adapter::Targets adapters = workload::Adapter::Targets::attention;
   hardware::Precision precision = hardware::Precision::bf16;  // bf16 where the accelerator lacks it
-  bool recomputes_all = false;  // default recompute is full; else as few layers as must be
-  bool interleaves = false;     // default vpp: one chunk per layer of a stage
+  std::optional<parallel::Recompute> recompute = {};          // default: no more layers than must be
+  bool interleaves = false;                                   // default vpp: one chunk per layer of a stage
+  bool ends_are_layers = false;  // embedding and head count as layers when these are distributed over stages
   TableDefaults tables = {};
   bool casts_inputs = false;   // its tables of kernels include the cast of two-byte inputs to the GEMM's format
   double kernel_gap_us = 0.0;  // before each kernel of its tables of kernels, which a host launched one by one

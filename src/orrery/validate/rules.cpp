@@ -41,7 +41,7 @@ std::optional<std::string> network_not_stated(std::vector<Need> needs, const Net
 
 std::optional<Recompute> recompute_of(const TrainingRow& row, const StackFacts& defaults) {
   if (const auto stated = recompute_spelled(row.recompute)) { return stated; }
-  return defaults.recomputes_all ? std::optional(Recompute::full) : std::nullopt;
+  return defaults.recompute;
 }
 
 // Sequence parallelism needs tensor parallelism.
@@ -72,8 +72,8 @@ std::optional<std::int64_t> micro_batch_of(const TrainingRow& row, const StackFa
 }
 
 // One chunk per layer of a stage, where stages have equal layers and the micro-batches are a multiple of the stages.
-std::int64_t largest_vpp(const TrainingRow& row, std::int64_t stages) {
-  const std::int64_t layers = row.layers.value_or(0);
+std::int64_t largest_vpp(const TrainingRow& row, const StackFacts& defaults, std::int64_t stages) {
+  const std::int64_t layers = row.layers ? *row.layers + (defaults.ends_are_layers ? 2 : 0) : 0;
   const std::int64_t replicas = *row.gpus / (row.tp.value_or(1) * row.cp.value_or(1) * stages);
   const std::int64_t passes = *row.global_batch / std::max<std::int64_t>(1, replicas * row.micro_batch.value_or(1));
   const bool even = stages > 1 && layers > 0 && layers % stages == 0 && passes % stages == 0;
@@ -122,11 +122,13 @@ estimate::Request request_of(const TrainingRow& row, const StackFacts& defaults,
   request.ep = row.ep.value_or(1);
   request.dp = row.dp;
   request.vpp = request.pp > 1 ? row.vpp.value_or(1) : 1;
-  if (!row.vpp && defaults.interleaves) { request.vpp = largest_vpp(row, *request.pp); }
+  if (!row.vpp && defaults.interleaves) { request.vpp = largest_vpp(row, defaults, *request.pp); }
   request.micro_batch = micro_batch_of(row, defaults);
   if (model.is_recommender()) { place_tables(request, row, defaults.tables); }
   request.sequence_parallel = sequence_parallel_of(row, defaults);
   request.zero = static_cast<int>(row.zero.value_or(defaults.zero));
+  if (defaults.keeps_weights_with_stages && request.pp > 1) { request.zero = std::min(*request.zero, 2); }
+  if (defaults.ends_are_layers && request.pp > 1) { request.embedding_as_layer = request.head_as_layer = true; }
   request.recompute = recompute_of(row, defaults);
   if (row.lora.value_or(0) > 0) {
     request.task = parallel::Task::finetune;
