@@ -315,11 +315,15 @@ Work work_of(const Block& block, Purpose purpose) {
 RC_GTEST_PROP(Blocks, no_kernel_is_lost_and_none_is_invented, ()) {
   const Any any = any_part();
   Work forward, backward, again;
+  bool follows = false;  // the operator before is replayed
   for (const auto& op : any.operators) {
     forward.add(op.forward);
     backward.add(op.backward_input);
     backward.add(op.backward_weight);
-    if (any.replayed.contains(op.tag)) { again.add(op.forward); }
+    const bool is_replayed = any.replayed.contains(op.tag);
+    if (is_replayed) { again.add(op.forward); }
+    if (is_replayed && !follows) { again.add(op.alone); }
+    follows = is_replayed;
   }
   const Block block = backward_block("", any.operators, any.plan, any.stack, any.replayed);
   RC_ASSERT(work_of(forward_block("", any.operators, any.plan), Purpose::forward) == forward);

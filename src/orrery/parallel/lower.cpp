@@ -236,11 +236,7 @@ class PlanLowering {
           stored_weights(context_.stack, plan_, element, rank_class.parameters * element,
                          rank_class.expert_parameters * element, rank_class.parameters, rank_class.expert_parameters);
       // Shards that are the master copy are updated where they are fetched to.
-      const Shards shards = shards_from(plan_, 3);
-      const auto wider = [&](double sharded) {
-        return weight_copies(context_.stack, element, sharded).stored > element;
-      };
-      const bool is_master = wider(shards.dense) || (wider(shards.expert) && rank_class.expert_parameters > 0);
+      const bool is_master = weight_copies(context_.stack, element, plan_).stored > element;
       append_transfer(store, store.name, stored, is_master ? TierTransfer::both : TierTransfer::store);
       append_finish(rank_class.finish, std::move(store));
     }
@@ -269,13 +265,10 @@ class PlanLowering {
     Block block{"optimizer", {}};
     const Bytes state = optimizer_state(stack, plan_, element, rank_class.parameters, rank_class.expert_parameters);
     if (plan_.offload.optimizer) { append_transfer(block, "optimizer.stream", state, TierTransfer::both, true); }
-    const Shards shards = shards_from(plan_, 3), updated = shards_from(plan_, 1);
-    const auto written = [&](double sharded) {
-      const WeightCopies copies = weight_copies(stack, element, sharded);
-      return copies.stored > element ? 2.0 * copies.stored : element;
-    };
-    const Bytes weights = updated.part_of(rank_class.parameters * written(shards.dense),
-                                          rank_class.expert_parameters * written(shards.expert));
+    const Bytes stored = weight_copies(stack, element, plan_).stored;
+    const Bytes written = stored > element ? 2.0 * stored : element;
+    const Bytes weights =
+        shards_from(plan_, 1).part_of(rank_class.parameters * written, rank_class.expert_parameters * written);
     block.items.push_back(streamed("optimizer.step", owned * stack.gradients.element + 2.0 * state + weights));
     return block;
   }

@@ -153,12 +153,9 @@ RC_GTEST_PROP(Lower, what_zero_shards_exists_once_per_sharded_copy_and_the_rest_
                                weights.expert * real(shards ? 1 : c.plan.expert_replicas()));
   };
   // Of weights whose shards are their master copy: one fp32 copy instead of a bf16 and an fp32 one.
-  const auto in_fp32 = [&](std::int64_t ranks) {
-    return c.stack.optimizer.shards_are_master && c.plan.zero == 3 && ranks > 1;
-  };
+  const bool in_fp32 = c.stack.optimizer.shards_are_master && c.plan.zero == 3 && c.plan.shards() > 1;
   const double masters =
-      mirrored(c.plan) * ((in_fp32(c.plan.shards()) ? weights.dense * real(c.plan.sharded_copies()) : 0.0) +
-                          (in_fp32(c.plan.expert_replicas()) ? weights.expert : 0.0));
+      in_fp32 ? mirrored(c.plan) * (weights.dense * real(c.plan.sharded_copies()) + weights.expert) : 0.0;
   RC_ASSERT(near(sum.weights.value(), 2.0 * copies(c.plan.zero >= 3) + 2.0 * masters));
   RC_ASSERT(near(sum.gradients.value(),
                  copies(reduces_every_micro_batch(c.plan, c.stack)) * c.stack.gradients.element.value()));

@@ -58,15 +58,16 @@ StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, Pa
   return sizes;
 }
 
-WeightCopies weight_copies(const hardware::Stack& stack, Bytes weight_element, double shards) {
-  const Bytes master = weight_element < Bytes(4.0) ? stack.optimizer.master_element : Bytes(0);
-  if (stack.optimizer.shards_are_master && shards > 1 && master > Bytes(0)) { return {master, Bytes(0)}; }
-  return {weight_element, master};
-}
-
 Shards shards_from(const Plan& plan, int zero) {
   if (plan.zero < zero) { return {}; }
   return {static_cast<double>(plan.shards()), static_cast<double>(plan.expert_replicas())};
+}
+
+WeightCopies weight_copies(const hardware::Stack& stack, Bytes weight_element, const Plan& plan) {
+  const Bytes master = weight_element < Bytes(4.0) ? stack.optimizer.master_element : Bytes(0);
+  const bool is_sharded = shards_from(plan, 3).dense > 1;
+  if (stack.optimizer.shards_are_master && is_sharded && master > Bytes(0)) { return {master, Bytes(0)}; }
+  return {weight_element, master};
 }
 
 bool reduces_every_micro_batch(const Plan& plan, const hardware::Stack& stack) {
@@ -82,20 +83,14 @@ bool reduces_every_micro_batch(const Plan& plan, const hardware::Stack& stack) {
 
 Bytes stored_weights(const hardware::Stack& stack, const Plan& plan, Bytes weight_element, Bytes dense_bytes,
                      Bytes expert_bytes, double dense, double expert) {
-  const Shards shards = shards_from(plan, 3);
-  const auto wider = [&](double sharded) {
-    return weight_copies(stack, weight_element, sharded).stored - weight_element;
-  };
-  return shards.part_of(dense_bytes + dense * wider(shards.dense), expert_bytes + expert * wider(shards.expert));
+  const Bytes wider = weight_copies(stack, weight_element, plan).stored - weight_element;
+  return shards_from(plan, 3).part_of(dense_bytes + dense * wider, expert_bytes + expert * wider);
 }
 
 Bytes optimizer_state(const hardware::Stack& stack, const Plan& plan, Bytes weight_element, double dense,
                       double expert) {
-  const Shards weights = shards_from(plan, 3);
-  const auto state = [&](double sharded) {
-    return weight_copies(stack, weight_element, sharded).master + stack.optimizer.state_element;
-  };
-  return shards_from(plan, 1).part_of(dense * state(weights.dense), expert * state(weights.expert));
+  const Bytes state = weight_copies(stack, weight_element, plan).master + stack.optimizer.state_element;
+  return shards_from(plan, 1).part_of(dense * state, expert * state);
 }
 
 namespace {
@@ -127,9 +122,10 @@ Bytes working_buffers(const StageSizes& sizes, const PipelineShape& shape, std::
     if (shards.dense > 1) { buffers += pair.dense * weight_element; }
     if (shards.expert > 1) { buffers += pair.expert * weight_element; }
   }
-  if (plan.zero == 3) {
-    if (shards.dense > 1) { buffers += pair.dense_bytes; }
-    if (shards.expert > 1) { buffers += pair.expert_bytes; }
+  if (plan.zero == 3) {  // where shards are the master copy, all weights are copied to the format that is computed with
+    const bool copies = weight_copies(stack, weight_element, plan).stored > weight_element;
+    if (copies || shards.dense > 1) { buffers += pair.dense_bytes; }
+    if (copies || shards.expert > 1) { buffers += pair.expert_bytes; }
   }
   return buffers;
 }

@@ -69,10 +69,6 @@ struct WeightCopies {
   Bytes stored;  // the weight
   Bytes master;  // its master copy, part of the optimizer state; none if the stored weight is its own master
 };
-// `shards`: ranks over which ZeRO-3 shards the weight. `weight_element`: bytes of the weight that is computed with.
-// Weights of 32 bits are their own master, and so are shards of stacks with OptimizerPolicy::shards_are_master.
-[[nodiscard]] WeightCopies weight_copies(const hardware::Stack& stack, Bytes weight_element, double shards = 1.0);
-
 // Ranks over which one copy is sharded; 1: not sharded.
 struct Shards {
   double dense = 1, expert = 1;
@@ -86,6 +82,10 @@ struct Shards {
 };
 // Of what is sharded from ZeRO stage `zero` on: 1 optimizer state, 3 weights.
 [[nodiscard]] Shards shards_from(const Plan& plan, int zero);
+
+// `weight_element`: bytes of the weight that is computed with. Weights of 32 bits are their own master, and so are all
+// weights, those of experts with one replica, too, under ZeRO-3 in stacks with OptimizerPolicy::shards_are_master.
+[[nodiscard]] WeightCopies weight_copies(const hardware::Stack& stack, Bytes weight_element, const Plan& plan);
 
 // Whether each micro-batch's gradients are reduced to shards, so that whole gradients exist only for the layers in
 // backward. Otherwise a rank accumulates whole gradients, also under ZeRO-2 and 3 (ReduceEvery::step).
