@@ -122,10 +122,14 @@ Bytes working_buffers(const StageSizes& sizes, const PipelineShape& shape, std::
     if (shards.dense > 1) { buffers += pair.dense * weight_element; }
     if (shards.expert > 1) { buffers += pair.expert * weight_element; }
   }
-  if (plan.zero == 3) {  // where shards are the master copy, all weights are copied to the format that is computed with
+  if (plan.zero == 3) {
     const bool copies = weight_copies(stack, weight_element, plan).stored > weight_element;
-    if (copies || shards.dense > 1) { buffers += pair.dense_bytes; }
-    if (copies || shards.expert > 1) { buffers += pair.expert_bytes; }
+    if (shards.dense > 1) { buffers += pair.dense_bytes; }
+    if (shards.expert > 1) {
+      buffers += pair.expert_bytes;
+    } else if (copies) {  // to the format that is computed with
+      buffers += pair.expert * weight_element;
+    }
   }
   return buffers;
 }

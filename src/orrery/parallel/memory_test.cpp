@@ -124,7 +124,7 @@ TEST(Memory, shards_that_are_the_master_copy_take_16_bytes_a_parameter) {
   EXPECT_EQ(memory_of(c)[0].buffers, buffers);  // gathered in 2 bytes, as before
 }
 
-// Weights that nobody shards exist in both formats: below ZeRO-3, with one replica, and each expert alone on its rank.
+// Weights exist in both formats below ZeRO-3 and where the dense ones have one replica.
 RC_GTEST_PROP(Memory, whole_weights_have_a_master_copy_in_any_case, ()) {
   Case c = drawn_case();
   c.plan.offload = {};
