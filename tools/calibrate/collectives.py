@@ -36,7 +36,7 @@ PARAMETERS = {
     # NVLink: seconds are us where speed is 1, which is that of NVLink 4
     "speed.nvlink3": (0.5, 1.0, 3), "speed.nvlink5": (0.5, 1.0, 3),
     "base": (2, 6.6, 12), "step.LL": (0.3, 0.6, 1.5), "step.LL128": (0.4, 1.25, 2.5), "step.Simple": (2, 3.4, 12),
-    "exchange.LL": (0.0, 0.6, 4), "switch.base": (10, 25, 80), "message": (3, 7.2, 12),
+    "exchange.LL": (0.01, 0.6, 4), "switch.base": (10, 25, 80), "message": (3, 7.2, 12),
     "fraction.LL": (0.01, 0.1, 0.5), "fraction.LL128": (0.3, 0.7, 0.95), "own.LL": (0.2, 0.7, 1.0),
     "own.Simple": (0.2, 0.7, 1.0),
     "efficiency.nvlink3": (0.6, 0.8, 0.95), "efficiency.nvlink4": (0.6, 0.8, 0.95),

@@ -254,7 +254,13 @@ TEST(Request, gradient_settings_default_to_the_stack_s) {
   EXPECT_EQ(stack_of(request, stack).gradients.element, Bytes(4.0));
   request.gradient_precision = hardware::Precision::bf16;
   request.reduce_precision = hardware::Precision::bf16;
+  stack.gradients.bucket_parameters_per_replica = 1e6;
+  EXPECT_EQ(stack_of(request, stack).gradients.bucket(512), 512e6);
   request.bucket = 4e7;
+  EXPECT_EQ(stack_of(request, stack).gradients.bucket(512), 4e7);
+  EXPECT_EQ(stack_of(request, stack).gradients.reduce_every, hardware::ReduceEvery::micro_batch);
+  request.reduce_every = hardware::ReduceEvery::step;
+  EXPECT_EQ(stack_of(request, stack).gradients.reduce_every, hardware::ReduceEvery::step);
   EXPECT_EQ(stack_of(request, stack).gradients.element, Bytes(2.0));
   EXPECT_EQ(stack_of(request, stack).gradients.reduce_element, Bytes(2.0));
   EXPECT_EQ(stack_of(request, stack).gradients.bucket_parameters, 4e7);
@@ -302,6 +308,7 @@ Request any_request() {
   r.etp = maybe(number(100));
   r.gradient_precision = maybe(hardware::Precision::bf16);
   r.bucket = maybe(4e7);
+  r.reduce_every = maybe(hardware::ReduceEvery::step);
   r.cp_method = static_cast<workload::ContextMethod>(choice(2));
   r.dp = maybe(number(100));
   r.micro_batch = maybe(number(100));

@@ -151,7 +151,6 @@ struct Stack {
   TransferPolicy transfers;
   HostPolicy host;
   StackLimits limits;
-  bool pads_heads = false;  // heads that tp does not divide are padded to a multiple of tp; else such a tp is refused
   double memory_reserve = 0.06;  // part of device memory that tensors cannot use
   Sources sources;
 };

@@ -86,6 +86,7 @@ class Config {
     if (plan_.zero >= 2 && plan_.pp > 1) {
       note(fmt::format("--zero {}", plan_.zero), "DeepSpeed refuses it together with pipeline stages; valid: 0 or 1");
     }
+    note_reductions(run_, "DeepSpeed", true, notes_);
     if (plan_.shard > 0) {
       note(fmt::format("--shard {}", plan_.shard),
            "DeepSpeed shards over all replicas (MiCS, which sharded over fewer, was removed)");

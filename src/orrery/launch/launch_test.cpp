@@ -135,6 +135,43 @@ TEST(Launch, nemo_says_what_is_off_and_takes_adapters) {
   EXPECT_THAT(lora.notes, ElementsAre("--model llama-2-70b: its 4096 positions are launched as 8192"));
 }
 
+// Megatron-Core's own default, written out: max(40 million, 1 million x dp x cp) weights.
+TEST(Launch, the_bucket_is_that_of_the_stack_for_the_run_s_replicas) {
+  auto run = test::lora();
+  run.stack.gradients.bucket_parameters_per_replica = 1'000'000;
+  EXPECT_THAT(test::launched(Tool::megatron, run).text, HasSubstr("  --ddp-bucket-size 40000000\n"));
+  run.plan.dp = 64;
+  run.job.global_batch = 64;
+  EXPECT_THAT(test::launched(Tool::megatron, run).text, HasSubstr("  --ddp-bucket-size 128000000\n"));
+  EXPECT_THAT(test::launched(Tool::nemo, run).text, HasSubstr("  ddp.bucket_size=128000000\n"));
+  EXPECT_THAT(test::launched(Tool::deepspeed, run).text, HasSubstr("\"reduce_bucket_size\": 128000000"));
+}
+
+// DeepSpeed and Megatron-FSDP reduce sharded gradients in every micro-batch; torchtitan does without pipeline stages
+// and reduces once a step with them. With one micro-batch a step there is no difference.
+TEST(Launch, reductions_at_another_time_than_the_stack_s_are_noted) {
+  const auto noted = [](Tool tool, const TrainingRun& run) {
+    for (const auto& note : test::launched(tool, run).notes) {
+      if (note.starts_with("--reduce-every")) { return note.substr(0, note.find(':')); }
+    }
+    return std::string();
+  };
+  auto run = test::hybrid_shards();
+  run.stack.gradients.reduce_every = hardware::ReduceEvery::step;
+  for (const Tool tool : kAllTools) { EXPECT_EQ(noted(tool, run), "--reduce-every step"); }
+  run.stack.gradients.reduce_every = hardware::ReduceEvery::step_if_stages;
+  for (const Tool tool : kAllTools) { EXPECT_EQ(noted(tool, run), ""); }
+  run.plan.shard = 0;
+  run.plan.dp = 32;
+  run.plan.pp = 2;
+  EXPECT_EQ(noted(Tool::torchtitan, run), "");
+  EXPECT_EQ(noted(Tool::megatron, run), "--reduce-every step");
+  run.stack.gradients.reduce_every = hardware::ReduceEvery::micro_batch;
+  EXPECT_EQ(noted(Tool::torchtitan, run), "--reduce-every micro-batch");
+  run.job.global_batch = 32;
+  EXPECT_EQ(noted(Tool::torchtitan, run), "");
+}
+
 // Megatron's "block" recomputes the first layers of a chunk, as the plan does. The others recompute in all layers and
 // say so.
 TEST(Launch, recompute_of_some_layers_is_an_option_or_a_note) {

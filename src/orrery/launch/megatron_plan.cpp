@@ -167,6 +167,7 @@ class PlanSettings {
   }
 
   void reduction() {
+    note_reductions(run_, "Megatron-FSDP", true, sheet_);
     const bool gathers = plan_.zero >= 1 && plan_.overlaps_gathers() && run_.stack.overlap.parameter_gather;
     sheet_.toggle("--overlap-grad-reduce", plan_.dp_overlap);
     sheet_.toggle("--overlap-param-gather", gathers);

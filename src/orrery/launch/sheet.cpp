@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/parallel/memory.hpp"
 #include "orrery/parallel/names.hpp"
 #include "orrery/parallel/plan_fields.hpp"
 
@@ -111,6 +112,23 @@ std::string comment_items(std::string text) {
 }
 
 }  // namespace
+
+void note_reductions(const TrainingRun& run, std::string_view tool, bool every_micro_batch, Sheet& sheet) {
+  const parallel::Plan& plan = run.plan;
+  if (plan.zero < 2 || plan.replicas() == 1 || parallel::micro_batches(run.job, plan) == 1) { return; }
+  if (parallel::reduces_every_micro_batch(plan, run.stack) == every_micro_batch) { return; }
+  if (every_micro_batch) {
+    sheet.note("--reduce-every step",
+               fmt::format("{} reduces sharded gradients in every micro-batch: less memory and more communication than "
+                           "in the estimate",
+                           tool));
+  } else {
+    sheet.note("--reduce-every micro-batch",
+               fmt::format("{} reduces gradients once a step with pipeline stages: more memory and less communication "
+                           "than in the estimate",
+                           tool));
+  }
+}
 
 // Before Blackwell, kernels run in the host's order only with one connection; Megatron-Core checks it, and its FSDP
 // requires more than one.

@@ -85,6 +85,10 @@ class Sheet {
 // A line for the shell, or nothing: the number of hardware queues that Megatron-Core requires.
 [[nodiscard]] std::string max_connections_line(const parallel::Plan& plan);
 
+// Note on sharded gradients where `tool` reduces them at another time than the plan's stack: in every micro-batch, or
+// once a step.
+void note_reductions(const TrainingRun& run, std::string_view tool, bool every_micro_batch, Sheet& sheet);
+
 // Notes on placement that no program can express: groups pinned to network dimensions, and nodes that are not hosts.
 void note_placement(const TrainingRun& run, Sheet& sheet);
 

@@ -125,6 +125,7 @@ class JobConfig {
                               plan_.cp));
     }
     note_zero();
+    note_reductions(run_, "torchtitan", plan_.pp == 1, sheet_);
     if (!plan_.dp_overlap) { sheet_.note("--no-dp-overlap", "FSDP always overlaps"); }
   }
 

@@ -8,6 +8,7 @@
 
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/estimate/request.hpp"
+#include "orrery/parallel/memory.hpp"
 #include "orrery/parallel/plan_fields.hpp"
 #include "orrery/validate/facts.hpp"
 #include "orrery/validate/rules_samples.hpp"
@@ -163,6 +164,44 @@ TEST(Rules, blank_recompute_and_micro_batch_are_the_least_and_the_largest_that_f
   EXPECT_EQ(scenario(row).plan.micro_batch, 4);  // of a replica's 32 / 8
   row.pp = 2;
   EXPECT_EQ(scenario(row).plan.micro_batch, 1);
+}
+
+// arXiv 2407.21783 section 3.3.2: 126 layers, embedding and head are 8 chunks of one layer on each of 16 stages.
+TEST(Rules, llama_3_405b_is_the_plan_of_its_paper) {
+  TrainingRow row;
+  row.family = "llama3_405b";
+  row.model = "Llama3-405B";
+  row.layers = 126;
+  row.hidden = 16384;
+  row.heads = 128;
+  row.kv_heads = 8;
+  row.ffn = 53248;
+  row.seq = 8192;
+  row.precision = "bf16";
+  row.gpu_type = "H100-SXM";
+  row.gpus = 16384;
+  row.tp = 8;
+  row.pp = 16;
+  row.global_batch = 2048;
+  const Scenario made = scenario(row);
+  EXPECT_EQ(made.stack->name, "llama3");
+  EXPECT_EQ(made.taken_as, "");
+  EXPECT_EQ(made.plan.vpp, 8);
+  EXPECT_EQ(made.plan.zero, 2);
+  EXPECT_TRUE(made.plan.embedding_as_layer && made.plan.head_as_layer && made.plan.sequence_parallel);
+  EXPECT_EQ(made.plan.recompute, Recompute::none);
+  EXPECT_FALSE(parallel::reduces_every_micro_batch(made.plan, *made.stack));
+}
+
+// torchtitan does not reshard weights after forward where there are pipeline stages.
+TEST(Rules, torchtitan_gathers_weights_once_a_step_with_stages) {
+  TrainingRow row = whole_row();
+  row.family = "torchtitan";
+  row.zero = 3;
+  row.pp = 1;
+  EXPECT_EQ(scenario(row).plan.zero, 3);
+  row.pp = 2;
+  EXPECT_EQ(scenario(row).plan.zero, 2);
 }
 
 // torchtitan's "local batch size" of 8 on 2 stages is 2 micro-batches of 4; without stages it is one of 8.
