@@ -8,6 +8,7 @@
 
 #include "orrery/core/parallel_for.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/estimate/spread.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/network/fabric.hpp"
 #include "orrery/network/names.hpp"
@@ -111,6 +112,20 @@ CollectiveTable table_on(const Target& target, Collective op, const std::string&
   return table;
 }
 
+// The interval of calls among all devices of a cluster.
+Result<std::optional<results::CollectiveRange>> range_of(const std::string& data_directory, const Target& target) {
+  ORRERY_TRY(spreads, estimate::load_spreads(data_directory));
+  hardware::Basis basis = hardware::Basis::measured;
+  for (const auto& extent : target.group.extents) {
+    basis = std::max(basis, target.cluster.dimensions[static_cast<std::size_t>(extent.dimension)].link.basis);
+  }
+  const bool in_one_domain = target.group.extents.back().dimension == 0;
+  const auto kinds = estimate::kinds_of_collective(in_one_domain, basis);
+  const auto range = estimate::uncertainty_of(spreads, kinds, Seconds(1.0));
+  if (!range) { return std::nullopt; }
+  return results::CollectiveRange{range->p10.value(), range->p90.value(), range->kind, range->basis};
+}
+
 // ---- simulated -----------------------------------------------------------------------------------------------------
 
 std::string network_text(const simulate::Network& network) {
@@ -173,6 +188,8 @@ Result<CollectiveTable> price_collective(const std::string& data_directory, cons
         price.base, price.latency, price.bandwidth, price.reduction, std::string(price.protocol), price.chunks};
     table.rows.push_back(std::move(row));
   }
+  ORRERY_TRY(range, range_of(data_directory, target));
+  table.range = std::move(range);
   return table;
 }
 

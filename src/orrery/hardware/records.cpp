@@ -315,7 +315,12 @@ Record<StoragePolicy> storage_policy() {
       .optional("narrow_cache", &StoragePolicy::narrow_cache,
                 "keys and values are stored in the format of GEMM inputs where that is narrower")
       .optional("narrow_activations", &StoragePolicy::narrow_activations,
-                "the input of a gated activation is stored for backward in the format of GEMM inputs");
+                "the input of a gated activation is stored for backward in the format of GEMM inputs")
+      .optional(
+          "attention_output_element", &StoragePolicy::attention_output_element,
+          "an element of attention's output, stored once for the backward of attention and of the projection after "
+          "it, where GEMM inputs are narrower than activations; 0 = twice, in both formats",
+          {.max = Bytes(4.0)});
 }
 
 Record<FusionPolicy> fusion_policy() {

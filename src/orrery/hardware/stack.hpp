@@ -30,6 +30,9 @@ struct StoragePolicy {
   bool narrow_cache = false;        // keys and values
   std::int64_t prefill_tokens = 0;  // of prompts, in one pass at most, so that activations of no more are kept; 0: all
   bool narrow_activations = false;  // the input of a gated activation, kept for backward (at least one byte)
+  // Attention's output, kept once for its own backward and for the next GEMM's; 0: in the format of activations for the
+  // one and in that of GEMM inputs for the other, where these differ.
+  Bytes attention_output_element{0.0};
 };
 
 // Which operations are one kernel instead of several.
@@ -88,7 +91,7 @@ struct OptimizerPolicy {
   Bytes master_element{4.0};       // master copy of a weight; 0: weights are their own master
   bool shards_are_master = false;  // ZeRO-3: the sharded weights are the master copy, and the copy that is computed
                                    // with exists only while it is gathered (PyTorch FSDP)
-  Bytes state_element{8.0};  // optimizer state per weight, all moments together
+  Bytes state_element{8.0};        // optimizer state per weight, all moments together
 };
 
 // Embedding tables of recommenders. Their optimizer is sparse: it accesses only rows that a batch has looked up.

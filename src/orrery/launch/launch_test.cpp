@@ -198,6 +198,23 @@ TEST(Launch, recompute_of_some_layers_is_an_option_or_a_note) {
   }
 }
 
+// Torchtitan recomputes every n-th layer: 16 of 32 layers on two stages are every second one, 5 are none such.
+TEST(Launch, recompute_of_every_nth_layer_is_an_option_of_torchtitan) {
+  auto run = test::llama_405b();
+  run.plan.recompute = parallel::Recompute::full;
+  run.model.layers = 32;
+  run.plan.pp = 2;
+  run.plan.vpp = 1;
+  run.plan.recompute_layers = 8;
+  auto launched = test::launched(Tool::torchtitan, run);
+  EXPECT_THAT(launched.text, HasSubstr("mode = \"selective\"\nselective_ac_option = \"2\"\n"));
+  EXPECT_THAT(launched.notes, testing::Not(testing::Contains(HasSubstr("--recompute-layers"))));
+  run.plan.recompute_layers = 5;
+  launched = test::launched(Tool::torchtitan, run);
+  EXPECT_THAT(launched.text, HasSubstr("mode = \"full\"\n"));
+  EXPECT_THAT(launched.notes, testing::Contains(HasSubstr("--recompute-layers 5: ")));
+}
+
 // Megatron's names, separated as each tool reads them; a module that it does not have is a note.
 TEST(Launch, recomputed_modules_are_options_of_megatron_and_notes_elsewhere) {
   auto run = test::llama_405b();

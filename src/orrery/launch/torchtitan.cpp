@@ -253,6 +253,13 @@ class JobConfig {
     }
   }
 
+  // n if recompute of some layers of each chunk is that of every n-th layer.
+  [[nodiscard]] std::optional<std::int64_t> recomputed_layer_distance() const {
+    const std::int64_t layers = run_.model.depth(), chunks = plan_.pp * plan_.vpp, some = plan_.recompute_layers;
+    if (some == 0 || layers % (chunks * some) != 0 || layers == chunks * some) { return std::nullopt; }
+    return layers / (chunks * some);
+  }
+
   void recompute() {
     using parallel::Recompute;
     switch (plan_.recompute) {
@@ -264,7 +271,13 @@ class JobConfig {
                     "torchtitan selects operators by its own rules (option \"op\"): it stores attention and every "
                     "second GEMM; the plan recomputes the attention core");
         break;
-      case Recompute::full: sheet_.value("mode", quote("full")); break;
+      case Recompute::full:
+        if (const auto distance = recomputed_layer_distance()) {
+          sheet_.value("mode", quote("selective"));
+          return sheet_.value("selective_ac_option", quote(std::to_string(*distance)));  // every n-th layer
+        }
+        sheet_.value("mode", quote("full"));
+        break;
     }
     if (plan_.recompute_modules.any()) {
       sheet_.note(recompute_modules_flag(plan_),

@@ -47,13 +47,14 @@ std::string line(const CollectiveTable& table, const CollectiveRow& row, bool te
                             printable(row.terms->protocol));
 }
 
-Node json_of(const CollectiveRow& row) {
+Node json_of(const CollectiveRow& row, const std::optional<results::CollectiveRange>& range) {
   Node json = json_object({{"size_B", row.size_B},
                            {"time_s", row.time},
                            {"algbw_Bps", row.algbw},
                            {"busbw_Bps", row.busbw},
                            {"algorithm", row.algorithm},
                            {"count", row.count}});
+  if (range) { config::add_fields(json, {{"p10_s", range->p10 * row.time}, {"p90_s", range->p90 * row.time}}); }
   if (!row.terms) { return json; }
   config::add_fields(json, {{"protocol", row.terms->protocol},
                             {"chunks", row.terms->chunks},
@@ -69,11 +70,16 @@ Node json_of(const CollectiveRow& row) {
 std::string collective_text(const CollectiveTable& table, bool terms) {
   std::string text = heading(table, terms);
   for (const CollectiveRow& row : table.rows) { text += line(table, row, terms); }
+  if (table.range) {
+    text += fmt::format("# 80 % interval: {:.2f} to {:.2f} times these; {}\n", table.range->p10, table.range->p90,
+                        table.range->basis);
+  }
   for (const std::string& warning : table.warnings) { text += fmt::format("# warning: {}\n", printable(warning)); }
   return text;
 }
 
 std::string collective_json(const CollectiveTable& table) {
+  const auto row_json = [&](const CollectiveRow& row) { return json_of(row, table.range); };
   return config::json_document(json_object({{"schema", "orrery.collective/1"},
                                             {"semantics", table.semantics},
                                             {"method", table.method},
@@ -81,7 +87,7 @@ std::string collective_json(const CollectiveTable& table) {
                                             {"where", table.where},
                                             {"network", table.network},
                                             {"ranks", table.ranks},
-                                            {"rows", config::json_list(table.rows, json_of)},
+                                            {"rows", config::json_list(table.rows, row_json)},
                                             {"warnings", table.warnings}}));
 }
 

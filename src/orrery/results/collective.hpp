@@ -30,6 +30,13 @@ struct CollectiveRow {
   std::optional<CollectiveTerms> terms;  // closed form only
 };
 
+// The 80 % interval of every time, as factors of it.
+struct CollectiveRange {
+  double p10 = 1.0, p90 = 1.0;
+  std::string kind;   // "many-domains measured"
+  std::string basis;  // the rows that it is from
+};
+
 struct CollectiveTable {
   std::string op;         // "all_reduce"
   std::string semantics;  // "physical", "astra-sim"
@@ -40,6 +47,7 @@ struct CollectiveTable {
   int root = -1;          // of a rooted operation
   std::uint64_t ranks = 0;
   std::vector<CollectiveRow> rows;
+  std::optional<CollectiveRange> range;  // of priced times
   std::vector<std::string> warnings;
 };
 

@@ -59,8 +59,8 @@ Operator head_norms(std::string_view name, const Model& model, const Sizes& z) {
 // Output times the sigmoid of its gate; keeps the output before it.
 Operator output_gate(const Sizes& z) {
   const double tensor = z.whole(z.heads * z.head_dim) * z.element;
-  Operator op = streamed(OperatorTag::attention_projection, "attention.gate", stream(3.0 * tensor),
-                         stream(5.0 * tensor));
+  Operator op =
+      streamed(OperatorTag::attention_projection, "attention.gate", stream(3.0 * tensor), stream(5.0 * tensor));
   save_input(op, tensor, OperatorTag::residual);  // replaying the core alone keeps its output
   return op;
 }
@@ -88,6 +88,7 @@ void append_output(std::vector<Operator>& list, const Linear::Names& names, cons
   l.k = z.heads * z.head_dim;
   l.input = z.whole(l.k);
   l.input_from = OperatorTag::residual;  // replaying the core alone keeps its output
+  l.input_element = z.shared_output;
   l.adapted = true;
   append_linear(list, z, l);
 }

@@ -102,6 +102,22 @@ TEST(Attention, latent_keeps_latents_before_and_after_their_norms) {
   EXPECT_EQ(find(list, "attention.output").saved, Bytes(96));
 }
 
+// 48 elements of output: with products in fp8 in two bytes for attention and in one for the projection, or once for both.
+TEST(Attention, the_output_is_kept_in_two_formats_or_in_one_for_both) {
+  Slice narrow = slice(2, 4);
+  narrow.precision = hardware::Precision::fp8;
+  Stack stack;
+  auto list = layer_operators(tiny_latent(), stack, narrow);
+  EXPECT_EQ(find(list, "attention.flash").saved, Bytes(64 + 96));
+  EXPECT_EQ(find(list, "attention.output").saved, Bytes(48));
+  stack.storage.attention_output_element = Bytes(1.5);
+  list = layer_operators(tiny_latent(), stack, narrow);
+  EXPECT_EQ(find(list, "attention.flash").saved, Bytes(64));
+  EXPECT_EQ(find(list, "attention.output").saved, Bytes(72));
+  list = layer_operators(tiny_latent(), stack, slice(2, 4));  // one format: once anyway
+  EXPECT_EQ(find(list, "attention.output").saved, Bytes(96));
+}
+
 // DeepSeek-V2-Lite: queries straight from the hidden vector, which is gathered with the latents.
 TEST(Attention, latent_without_query_rank_projects_queries_directly) {
   Model model = tiny_latent();

@@ -134,7 +134,7 @@ Operator flash(const Sizes& z, const Core& core, const Arranged& a, const hardwa
   backward.bytes = Bytes(2.0 * (tensors + a.bias) + log_sum_exp);  // q k v o do in, dq dk dv out; the bias and its own
   backward.launches = 3 * forward.launches;
   backward.rate = kBackwardRate * forward.rate;
-  const bool narrower_copy = z.matrix_element < z.element && !z.frozen();
+  const bool narrower_copy = z.matrix_element < z.element && !z.frozen() && z.shared_output == 0.0;
   Operator op = streamed(OperatorTag::attention_core, core.names->flash, forward, backward);
   op.saved = Bytes(log_sum_exp + (narrower_copy || z.ulysses ? a.own.output : 0.0));
   return op;

@@ -138,6 +138,8 @@ Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& sl
   z.matrix_element = hardware::element_size(slice.precision).value();
   z.element = std::max(z.matrix_element, kNarrowestActivation);
   z.cache_element = stack.storage.narrow_cache ? std::max(z.matrix_element, kNarrowestCache) : z.element;
+  const bool has_two_formats = z.matrix_element < z.element && !z.ulysses && slice.adapter.rank == 0;
+  z.shared_output = has_two_formats ? stack.storage.attention_output_element.value() : 0.0;
   z.gradient_traffic = stack.fusion.gradient_accumulation ? 2.0 * stack.gradients.element.value() : z.element;
   z.precision = slice.precision;
   z.wide = z.matrix_element < kNarrowestActivation ? hardware::Precision::bf16 : slice.precision;
@@ -182,7 +184,8 @@ void append_linear(std::vector<Operator>& list, const Sizes& z, const Linear& l)
   if (z.frozen()) {
     op.backward_weight = {};
   } else {
-    op.saved_input = Bytes(l.input * (l.wide ? z.element : z.matrix_element));
+    const double as_read = l.wide ? z.element : z.matrix_element;
+    op.saved_input = Bytes(l.input * (l.input_element > 0.0 ? l.input_element : as_read));
     op.input_from = l.input_from;
     op.saved += op.saved_input;
   }

@@ -38,6 +38,7 @@ struct Sizes {
   double element = 0;           // an activation: that of the precision, 2 when the precision is narrower
   double cache_element = 0;     // a kept key or value
   double matrix_element = 0;    // an input of a layer's GEMMs
+  double shared_output = 0;     // attention's output, where one copy is kept for two operators; 0: each keeps its own
   double gradient_traffic = 0;  // per weight, of a weight-gradient GEMM: writes it, or accumulates into a buffer
   hardware::Precision precision = hardware::Precision::bf16;  // of a layer's GEMMs with weights
   hardware::Precision wide =
@@ -78,6 +79,7 @@ struct Linear {
   std::int64_t n = 0, k = 0;
   double input = 0;  // elements of X to keep when a gradient needs them; 0: kept with another operator
   OperatorTag input_from = OperatorTag::norm;  // tag of the operators that make X
+  double input_element = 0;                    // bytes of a kept element of X; 0: as the GEMM reads it
   double kept = 0;                             // bytes kept in any case
   double bias = 0;                             // elements
   bool adapted = false;                        // gets an adapter when the slice has a rank for one

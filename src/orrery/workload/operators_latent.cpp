@@ -146,6 +146,7 @@ void append_latent_attention(std::vector<Operator>& list, const Model& model, co
   const std::int64_t width = z.heads * model.latent.value_dim;
   Linear output = projection(kLatentOutput, z.tokens, z.hidden, width, z.whole(width));
   output.input_from = OperatorTag::residual;  // replaying the core alone keeps its output
+  output.input_element = z.shared_output;
   append_linear(list, z, output);
 }
 
