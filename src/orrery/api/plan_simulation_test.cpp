@@ -113,6 +113,9 @@ TEST(PlanSimulation, ranks_that_are_found_to_be_alike_have_the_times_of_unfolded
 Case expressible(Case c) {
   c.stack.overlap.interference = 0.0;
   c.stack.overlap.dispatch = false;
+  // Reductions of a step beside gathers of every micro-batch: estimate does not let a reduction that outlives its chunk
+  // wait for the next chunk's gathers.
+  if (c.plan.zero == 3) { c.stack.gradients.reduce_every = hardware::ReduceEvery::micro_batch; }
   c.plan.gather_overlap = c.plan.zero < 3 || c.job.seq % 3 != 0;  // any_plan() always has it
   return c;
 }
@@ -201,6 +204,7 @@ TEST(PlanSimulation, sharing_ports_in_the_closed_form_brings_it_closer_to_the_si
     const auto difference = difference_by_sharing(expressible(any_case(random)));
     if (!difference) { continue; }
     ++jobs;
+    if (difference->with == difference->without) { continue; }  // what meets is not what the closed form knows to share
     with += difference->with;
     without += difference->without;
     farther += difference->with > difference->without + 1e-3 ? 1 : 0;

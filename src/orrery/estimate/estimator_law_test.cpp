@@ -252,39 +252,6 @@ TEST(EstimatorLaw, sharing_ports_never_speeds_up_a_step) {
   EXPECT_GT(slower, 50);
 }
 
-// A set of modules and a larger one.
-TEST(EstimatorLaw, recompute_of_more_modules_never_speeds_up_a_step_and_never_keeps_more) {
-  using Modules = parallel::RecomputeModules;
-  constexpr bool Modules::* kAll[] = {
-      &Modules::core_attention,     &Modules::norms, &Modules::mla_up_projection, &Modules::activations,
-      &Modules::expert_activations, &Modules::mlp,   &Modules::experts,           &Modules::shared_experts};
-  int slower = 0;
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    SeededRandom random(seed);
-    Case c = any_case(random);
-    if (c.job.is_inference()) { continue; }
-    c.plan.recompute = Recompute::selective;
-    c.plan.recompute_modules = {};
-    c.plan.recompute_modules.core_attention = true;
-    for (const auto module : kAll) {
-      if (random(0, 3) == 0) { c.plan.recompute_modules.*module = true; }
-    }
-    const Seconds fewer = step_time(c);
-    const Bytes kept = Estimator(c.model, c.cluster, c.stack, c.job).memory(c.plan).need;
-    for (const auto module : kAll) {
-      if (random(0, 3) == 0) { c.plan.recompute_modules.*module = true; }
-    }
-    const Seconds more = step_time(c);
-    ASSERT_TRUE(no_slower(fewer, more)) << "seed " << seed;
-    if (c.plan.vpp == 1) {
-      EXPECT_LE(Estimator(c.model, c.cluster, c.stack, c.job).memory(c.plan).need.value(), kept.value() * (1.0 + 1e-9))
-          << "seed " << seed;
-    }
-    slower += more > fewer ? 1 : 0;
-  }
-  EXPECT_GT(slower, 50);
-}
-
 TEST(EstimatorLaw, halving_the_latencies_of_every_link_never_slows_a_step) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     SeededRandom random(seed);
