@@ -15,9 +15,10 @@ namespace orrery::cli {
 
 namespace {
 
-constexpr std::array<std::string_view, 15> kJobFields = {
-    "model", "as",        "cluster", "devices",  "stack", "semantics", "task",        "global_batch",
-    "seq",   "precision", "prompt",  "generate", "batch", "lora",      "lora_targets"};
+constexpr std::array<std::string_view, 18> kJobFields = {
+    "model", "as",           "cluster",      "devices",       "stack",     "semantics",
+    "task",  "global_batch", "seq",          "precision",     "prompt",    "generate",
+    "batch", "lora",         "lora_targets", "weight_format", "kv_format", "attention_precision"};
 
 constexpr std::string_view kInferenceExample =
     "--model llama-3.1-70b --cluster dgx-h100 --devices 8 --task inference --prompt 2048 --generate 256 --batch 64";

@@ -63,6 +63,12 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
                                    fmt::format("{} has no {} matrix units; valid: {}", cluster->accelerator.name,
                                                quote(hardware::name_of(request.precision)), join(known, ", "))});
   }
+  if (cluster && request.attention_precision &&
+      !(cluster->accelerator.peak(*request.attention_precision) > FlopsPerSecond(0))) {
+    failure.diagnostics.push_back({{"", 0, 0, "--attention-precision"},
+                                   fmt::format("{} has no {} matrix units", cluster->accelerator.name,
+                                               quote(hardware::name_of(*request.attention_precision)))});
+  }
   const bool serves = request.task == parallel::Task::inference;
   const auto ask = [&](bool given, const char* flag, const char* what) {
     if (model && !given) { failure.diagnostics.push_back({{"", 0, 0, flag}, fmt::format("is missing: {}", what)}); }

@@ -81,6 +81,7 @@ class Changes {
     without_flags();
     with_offload();
     with_narrower_formats();
+    with_narrower_weights();
     return std::move(found_);
   }
 
@@ -132,6 +133,17 @@ class Changes {
       PlanRequest changed = request_;
       changed.job.offload = serves ? parallel::Offload{.weights = true} : offload;
       if (try_change(changed, fmt::format("--offload {}", serves ? "weights" : name)) || serves) { return; }
+    }
+  }
+
+  // Weights that are not trained in fewer bits, where the arithmetic cannot be narrower.
+  void with_narrower_weights() {
+    const bool frozen = request_.job.task == parallel::Task::inference || request_.job.lora > 0;
+    if (!frozen || request_.job.weight_format) { return; }
+    for (const auto format : {hardware::StorageFormat::int8, hardware::StorageFormat::int4}) {
+      PlanRequest changed = request_;
+      changed.job.weight_format = format;
+      if (try_change(changed, fmt::format("--weight-format {}", hardware::name_of(format)))) { return; }
     }
   }
 

@@ -26,6 +26,11 @@ struct Tile {
 constexpr std::array<Tile, 6> kTiles = {
     {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.94}, {128, 64, 0.84}, {64, 128, 0.84}, {64, 64, 0.76}}};
 
+// In addition, of kernels whose weights are stored in a narrower format (weight-only): with few rows they wait for
+// arithmetic sooner than kernels that load 16 bits per weight, so they have tiles of 16 and 32 rows (Marlin,
+// arXiv:2408.11743, section 3). Efficiencies are by the same formula.
+constexpr std::array<Tile, 2> kTilesOfFewRows = {{{16, 256, 0.53}, {32, 256, 0.72}}};
+
 // Filling a core's pipeline and writing the tile take as long as this depth of k.
 constexpr double kFillDepth = 128.0;
 
@@ -83,7 +88,13 @@ double gemm_seconds(const Kernel& kernel, const Accelerator& a, double peak) {
   const std::int64_t cores = std::max<std::int64_t>(a.cores, 1);
   const double rate = peak * a.efficiency(kernel.precision) * kernel.rate * (kernel.grouped ? a.grouped_rate : 1.0);
   double best = std::numeric_limits<double>::infinity();
-  for (const Tile& tile : kTiles) { best = std::min(best, tiled_seconds(kernel, tile, cores, rate, memory_rate(a))); }
+  const auto offer = [&](const Tile& tile) {
+    best = std::min(best, tiled_seconds(kernel, tile, cores, rate, memory_rate(a)));
+  };
+  for (const Tile& tile : kTiles) { offer(tile); }
+  if (kernel.weight_only) {
+    for (const Tile& tile : kTilesOfFewRows) { offer(tile); }
+  }
   return best * (1.0 + a.power_slowdown * best / (best + kPowerTime));
 }
 
@@ -102,13 +113,20 @@ double attention_share(const Kernel& kernel, std::int64_t blocks, std::int64_t p
   return waves * (1.0 + kFillKeys * real(parts) / real(kernel.n + 1));
 }
 
+// An exponential takes as long whatever the format of the GEMMs: of 8 bits, as much as twice the elements.
+double exponential_scale(const Kernel& kernel, const Accelerator& a, double peak) {
+  const double wide = a.peak(hardware::Precision::bf16).value();
+  return hardware::element_size(kernel.precision) < Bytes(2.0) && wide > 0.0 ? std::max(1.0, peak / wide) : 1.0;
+}
+
 double attention_seconds(const Kernel& kernel, const Accelerator& a, double peak) {
   if (kernel.flops.value() <= 0.0) { return 0.0; }
   const std::int64_t cores = std::max<std::int64_t>(a.cores, 1);
   const std::int64_t rows = attention_rows(kernel.m);
   const std::int64_t blocks = ceil_div(kernel.m, rows);
   const double padding = real(blocks * rows) / real(kernel.m);
-  const double exponentials = (1.0 + kExponentialDepth / real(kernel.k)) / (1.0 + kExponentialDepth / kMeasuredHeadDim);
+  const double depth = kExponentialDepth * exponential_scale(kernel, a, peak);
+  const double exponentials = (1.0 + depth / real(kernel.k)) / (1.0 + kExponentialDepth / kMeasuredHeadDim);
   const double rate = peak * a.attention_efficiency * (kernel.native ? 1.0 : a.portable_attention) * kernel.rate;
   const double balanced = kernel.flops.value() / rate * padding * std::max(1.0, exponentials);
   const double whole = balanced * attention_share(kernel, blocks, 1, cores);

@@ -55,6 +55,37 @@ Kernel stream(double bytes, int launches = 1) {
   return kernel;
 }
 
+// Tiles of 16 rows: 8 rows cost a quarter of what they cost on tiles of 64, in proportion to the tiles' efficiencies.
+TEST(KernelCost, weight_only_kernels_have_tiles_of_few_rows) {
+  Kernel kernel = gemm(1, 8, 100 * 256, 8192);
+  const Seconds plain = kernel_cost(kernel, round_accelerator()).compute;
+  kernel.weight_only = true;
+  const Seconds few = kernel_cost(kernel, round_accelerator()).compute;
+  EXPECT_NEAR(few.value(), 2.0 * 16 * 256 * (8192 + 128) / 0.53 / 1e12, 1e-12);
+  EXPECT_GT(plain / few, 2.0);
+  EXPECT_LE(plain / few, 4.0);
+}
+
+TEST(KernelCost, weight_only_kernels_never_take_longer) {
+  for (std::int64_t rows = 1; rows <= 4096; rows *= 2) {
+    Kernel kernel = gemm(1, rows, 8192, 8192);
+    const Seconds plain = kernel_cost(kernel, round_accelerator()).time;
+    kernel.weight_only = true;
+    EXPECT_LE(kernel_cost(kernel, round_accelerator()).time, plain) << rows;
+  }
+}
+
+// At a head dimension of 128 an exponential costs 16 of 144 parts in 16 bits. In fp8 GEMMs take half the time and
+// exponentials as long: 64 + 16 of 144 parts.
+TEST(KernelCost, exponentials_of_attention_do_not_get_faster_in_fp8) {
+  Accelerator a = round_accelerator();
+  a.matrix_peak["fp8"] = FlopsPerSecond(200e12);
+  Kernel kernel = attention(1000, 4096, 4096, 128);
+  const Seconds wide = kernel_cost(kernel, a).compute;
+  kernel.precision = Precision::fp8;
+  EXPECT_NEAR(kernel_cost(kernel, a).compute / wide, 80.0 / 144.0, 1e-9);
+}
+
 TEST(KernelCost, a_kernel_of_kind_none_takes_no_time) {
   const KernelCost cost = kernel_cost(Kernel{}, round_accelerator());
   EXPECT_EQ(cost.time, Seconds(0.0));

@@ -245,6 +245,10 @@ void describe_job(results::Estimate& result, const Context& context, const Progr
   result.cluster = context.cluster.name;
   result.stack = context.stack.name;
   result.precision = hardware::name_of(program.job.precision);
+  const workload::Formats& formats = program.job.formats;
+  if (formats.weights) { result.weight_format = hardware::name_of(*formats.weights); }
+  if (formats.cache) { result.kv_format = hardware::name_of(*formats.cache); }
+  if (formats.attention) { result.attention_precision = hardware::name_of(*formats.attention); }
   result.global_batch = program.job.global_batch;
   result.seq = program.job.seq;
   result.devices = program.plan.devices();

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/core/text.hpp"
 #include "orrery/hardware/records.hpp"
 #include "orrery/parallel/names.hpp"
 #include "orrery/parallel/plan_record.hpp"
@@ -36,6 +37,13 @@ void add_job_fields(config::Record<Request>& record) {
       .optional("seq", &Request::seq, "tokens per sequence in training; vision models define it",
                 {.min = 1, .max = kLongestSequence})
       .optional("precision", &Request::precision, "number format of GEMM inputs")
+      .optional("weight_format", &Request::weight_format,
+                "format in which weights that are not trained are stored: in inference, or under --lora (QLoRA); "
+                "default: that of GEMM inputs")
+      .optional("kv_format", &Request::kv_format,
+                "inference: format of the KV cache; default: 16 bits, or that of GEMM inputs where the stack does so")
+      .optional("attention_precision", &Request::attention_precision,
+                "number format of the inputs of attention's GEMMs; default: that of --precision, at least 16 bits")
       .optional("prompt", &Request::prompt, "prompt tokens per sequence in inference",
                 {.min = 1, .max = kLongestSequence})
       .optional("generate", &Request::generate, "generated tokens per sequence in inference",
@@ -121,9 +129,42 @@ std::vector<Diagnostic> mad_max_problems(const Request& request) {
   note(request.prompt.has_value(), "--prompt", "has --seq in every task");
   note(request.generate.has_value(), "--generate", "has no such choice");
   note(request.lora > 0, "--lora", "has --freeze");
+  constexpr std::string_view kOneFormat = "has one format, --precision";
+  note(request.weight_format.has_value(), "--weight-format", kOneFormat);
+  note(request.kv_format.has_value(), "--kv-format", kOneFormat);
+  note(request.attention_precision.has_value(), "--attention-precision", kOneFormat);
   if (!request.freeze.empty() && request.task != parallel::Task::finetune) {
     found.push_back({{"", 0, 0, "--freeze"}, "needs --task finetune"});
   }
+  return found;
+}
+
+// Weights that are trained have at least 16 bits.
+hardware::StorageFormat trained_format(hardware::Precision precision) {
+  if (hardware::element_size(precision) > Bytes(2.0)) { return hardware::StorageFormat::fp32; }
+  return precision == hardware::Precision::fp16 ? hardware::StorageFormat::fp16 : hardware::StorageFormat::bf16;
+}
+
+// Formats of storage and of attention.
+std::vector<Diagnostic> format_problems(const Request& request) {
+  std::vector<Diagnostic> found;
+  const auto require = [&](bool holds, const char* flag, std::string message) {
+    if (!holds) { found.push_back({{"", 0, 0, flag}, std::move(message)}); }
+  };
+  const bool is_inference = request.task == parallel::Task::inference;
+  require(is_inference || !request.kv_format, "--kv-format", "inference only: training keeps no KV cache");
+  if (request.weight_format && !is_inference && request.lora == 0) {
+    const auto trained = trained_format(request.precision);
+    require(*request.weight_format == trained, "--weight-format",
+            fmt::format("{} needs weights that are not trained: --task inference, or --task finetune with --lora; "
+                        "trained weights are stored in {}",
+                        quote(hardware::name_of(*request.weight_format)), hardware::name_of(trained)));
+  }
+  const auto attention = request.attention_precision.value_or(hardware::Precision::bf16);
+  require(hardware::element_size(attention) >= Bytes(2.0) || attention == hardware::Precision::fp8,
+          "--attention-precision",
+          fmt::format("{} is not a format of attention; valid: fp8, bf16, fp16, tf32, fp32",
+                      quote(hardware::name_of(attention))));
   return found;
 }
 
@@ -161,6 +202,7 @@ std::vector<Diagnostic> problems(const Request& request) {
   };
   wide(request.gradient_precision, "--gradient-precision");
   wide(request.reduce_precision, "--reduce-precision");
+  for (auto& wrong : format_problems(request)) { found.push_back(std::move(wrong)); }
   return found;
 }
 
@@ -177,6 +219,7 @@ parallel::Job job_of(const Request& request, const workload::Model& model) {
   job.global_batch = request.global_batch.value_or(0);
   job.seq = request.seq.value_or(model.own_seq());
   job.adapter = {request.lora, request.lora_targets};
+  job.formats = {request.weight_format, request.kv_format, request.attention_precision};
   if (job.is_inference()) {
     job.global_batch = request.batch.value_or(0);
     // A recommender generates its answer in one pass.

@@ -13,6 +13,7 @@
 #include "orrery/core/error.hpp"
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/hardware/accelerator.hpp"
+#include "orrery/hardware/storage_format.hpp"
 #include "orrery/parallel/plan.hpp"
 
 namespace orrery::estimate {
@@ -31,7 +32,10 @@ struct Request : parallel::PartialPlan {
   std::optional<std::int64_t> global_batch;  // sequences; training only
   std::optional<std::int64_t> seq;           // not given: defined by a vision model, 1 for a recommender
   hardware::Precision precision = hardware::Precision::bf16;
-  std::optional<std::int64_t> prompt, generate, batch;  // inference only
+  std::optional<hardware::StorageFormat> weight_format;    // not given: weight_elements()
+  std::optional<hardware::CacheFormat> kv_format;          // inference only; not given: the stack's default
+  std::optional<hardware::Precision> attention_precision;  // not given: that of GEMM inputs, at least 16 bits
+  std::optional<std::int64_t> prompt, generate, batch;     // inference only
   std::int64_t lora = 0;
   workload::Adapter::Targets lora_targets = workload::Adapter::Targets::attention;
 

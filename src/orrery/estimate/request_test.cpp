@@ -235,6 +235,28 @@ TEST(Request, fields_of_another_task_are_errors) {
                           "--seq: training only; --task inference has --prompt and --generate"));
 }
 
+TEST(Request, formats_of_storage_need_weights_that_are_not_trained_and_a_cache) {
+  Request request;
+  request.weight_format = hardware::StorageFormat::nf4;
+  request.kv_format = hardware::CacheFormat::fp8;
+  request.attention_precision = hardware::Precision::fp4;
+  EXPECT_THAT(texts_of(problems(request)),
+              ElementsAre("--kv-format: inference only: training keeps no KV cache",
+                          "--weight-format: \"nf4\" needs weights that are not trained: --task inference, or --task "
+                          "finetune with --lora; trained weights are stored in bf16",
+                          "--attention-precision: \"fp4\" is not a format of attention; valid: fp8, bf16, fp16, tf32, "
+                          "fp32"));
+  request.kv_format.reset();
+  request.attention_precision = hardware::Precision::fp8;
+  request.task = parallel::Task::finetune;
+  request.lora = 16;
+  EXPECT_TRUE(problems(request).empty());
+  request.lora = 0;
+  request.precision = hardware::Precision::fp16;
+  request.weight_format = hardware::StorageFormat::fp16;
+  EXPECT_TRUE(problems(request).empty());  // as trained weights are stored anyway
+}
+
 TEST(Request, each_task_has_its_required_fields) {
   EXPECT_THAT(needed_fields(parallel::Task::pretrain), ElementsAre("global_batch"));
   EXPECT_THAT(needed_fields(parallel::Task::finetune), ElementsAre("global_batch"));
@@ -307,6 +329,9 @@ Request any_request() {
   for (auto* count : {&r.prompt, &r.generate, &r.batch}) { *count = maybe(number(1000)); }
   r.etp = maybe(number(100));
   r.gradient_precision = maybe(hardware::Precision::bf16);
+  r.weight_format = maybe(static_cast<hardware::StorageFormat>(choice(8)));
+  r.kv_format = maybe(static_cast<hardware::CacheFormat>(choice(5)));
+  r.attention_precision = maybe(hardware::Precision::fp8);
   r.bucket = maybe(4e7);
   r.reduce_every = maybe(hardware::ReduceEvery::step);
   r.cp_method = static_cast<workload::ContextMethod>(choice(2));

@@ -17,24 +17,27 @@ using config::Node;
 
 namespace {
 
-constexpr std::array<std::string_view, 18> kJobFields{"model",
-                                                      "cluster",
-                                                      "devices",
-                                                      "stack",
-                                                      "semantics",
-                                                      "task",
-                                                      "global_batch",
-                                                      "seq",
-                                                      "precision",
-                                                      "prompt",
-                                                      "generate",
-                                                      "batch",
-                                                      "lora",
-                                                      "lora_targets",
-                                                      "gradient_precision",
-                                                      "reduce_precision",
-                                                      "bucket",
-                                                      "reduce_every"};
+constexpr auto kJobFields = std::to_array<std::string_view>({"model",
+                                                             "cluster",
+                                                             "devices",
+                                                             "stack",
+                                                             "semantics",
+                                                             "task",
+                                                             "global_batch",
+                                                             "seq",
+                                                             "precision",
+                                                             "prompt",
+                                                             "generate",
+                                                             "batch",
+                                                             "lora",
+                                                             "lora_targets",
+                                                             "gradient_precision",
+                                                             "reduce_precision",
+                                                             "bucket",
+                                                             "weight_format",
+                                                             "kv_format",
+                                                             "attention_precision",
+                                                             "reduce_every"});
 constexpr std::array<std::string_view, 3> kOwnKeys{"max_batch", "count_invalid", "axes"};
 
 constexpr std::int64_t kLargestBatch = 1'000'000'000;

@@ -28,6 +28,7 @@ struct Kernel {
   double rate = 1.0;          // rate of this stack's kernels / best on the accelerator; gemm, attention
   bool grouped = false;       // several sets of rows, each with its own weights; gemm
   bool native = true;         // uses the newest matrix instructions of the accelerator; attention
+  bool weight_only = false;   // weights are narrower than the other operand, and converted on chip; gemm
   bool block_scaled = false;  // narrow operands have a scale per block instead of one per tensor; gemm
 
   friend bool operator==(const Kernel&, const Kernel&) = default;

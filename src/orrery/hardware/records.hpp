@@ -13,6 +13,7 @@
 #include "orrery/hardware/accelerator.hpp"
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/hardware/stack.hpp"
+#include "orrery/hardware/storage_format.hpp"
 
 namespace orrery::config {
 
@@ -21,6 +22,26 @@ struct EnumNames<hardware::Precision> {
   using P = hardware::Precision;
   static constexpr std::array<std::pair<P, std::string_view>, 6> value{
       {{P::bf16, "bf16"}, {P::fp16, "fp16"}, {P::fp8, "fp8"}, {P::fp4, "fp4"}, {P::tf32, "tf32"}, {P::fp32, "fp32"}}};
+};
+
+template <>
+struct EnumNames<hardware::StorageFormat> {
+  using F = hardware::StorageFormat;
+  static constexpr std::array<std::pair<F, std::string_view>, 8> value{{{F::fp32, "fp32"},
+                                                                        {F::bf16, "bf16"},
+                                                                        {F::fp16, "fp16"},
+                                                                        {F::fp8, "fp8"},
+                                                                        {F::int8, "int8"},
+                                                                        {F::int4, "int4"},
+                                                                        {F::nf4, "nf4"},
+                                                                        {F::fp4, "fp4"}}};
+};
+
+template <>
+struct EnumNames<hardware::CacheFormat> {
+  using F = hardware::CacheFormat;
+  static constexpr std::array<std::pair<F, std::string_view>, 5> value{
+      {{F::bf16, "bf16"}, {F::fp16, "fp16"}, {F::fp8, "fp8"}, {F::int8, "int8"}, {F::int4, "int4"}}};
 };
 
 template <>

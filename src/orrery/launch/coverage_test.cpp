@@ -197,7 +197,7 @@ TEST(LaunchCoverage, every_value_of_a_choice_changes_the_launch) {
 
 TEST(LaunchCoverage, whatever_changes_in_a_job_changes_the_launch_or_its_notes) {
   const parallel::Job job;
-  const auto& [global_batch, seq, precision, task, adapter, prompt, generate] = job;
+  const auto& [global_batch, seq, precision, task, adapter, formats, prompt, generate] = job;
   (void)prompt, (void)generate;  // inference only, which is an error
   std::vector<std::pair<const char*, std::function<void(parallel::Job&)>>> list;
   const auto add = [&](const auto& /*field*/, const char* name, std::function<void(parallel::Job&)> change) {
@@ -207,6 +207,8 @@ TEST(LaunchCoverage, whatever_changes_in_a_job_changes_the_launch_or_its_notes) 
   add(seq, "seq", [](parallel::Job& j) { j.seq = 8192; });
   add(task, "task", [](parallel::Job& j) { j.task = parallel::Task::finetune; });
   add(adapter, "adapter", [](parallel::Job& j) { j.adapter.rank = 8; });
+  add(formats, "formats.weights", [](parallel::Job& j) { j.formats.weights = hardware::StorageFormat::nf4; });
+  add(formats, "formats.attention", [](parallel::Job& j) { j.formats.attention = hardware::Precision::fp8; });
   for (const auto p : {hardware::Precision::fp32, hardware::Precision::tf32, hardware::Precision::fp16,
                        hardware::Precision::fp8, hardware::Precision::fp4}) {
     add(precision, "precision", [p](parallel::Job& j) { j.precision = p; });

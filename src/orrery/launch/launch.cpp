@@ -113,12 +113,29 @@ Result<void> note_others(Tool tool, const TrainingRun& run, Launch& launch) {
   return {};
 }
 
+// Formats of a job that launchers have no option for.
+void note_formats(Tool tool, const TrainingRun& run, Launch& launch) {
+  const workload::Formats& formats = run.job.formats;
+  if (formats.weights) {
+    const bool by_script = tool == Tool::deepspeed;
+    launch.notes.push_back(fmt::format(
+        "--weight-format {}: {}", hardware::name_of(*formats.weights),
+        by_script ? "the training script loads the frozen weights in this format (for example with bitsandbytes)"
+                  : fmt::format("{} has no option for it: weights are stored in 16 bits", name_of(tool))));
+  }
+  if (formats.attention) {
+    launch.notes.push_back(fmt::format("--attention-precision {}: {} has no option for it",
+                                       hardware::name_of(*formats.attention), name_of(tool)));
+  }
+}
+
 }  // namespace
 
 Result<Launch> emit(Tool tool, const TrainingRun& run) {
   if (auto found = unsupported(tool, run); !found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
   ORRERY_TRY(launch, emit_as_written(tool, run));
   if (auto noted = note_others(tool, run, launch); !noted) { return tl::make_unexpected(noted.error()); }
+  note_formats(tool, run, launch);
   return launch;
 }
 

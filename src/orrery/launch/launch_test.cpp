@@ -264,6 +264,17 @@ TEST(Launch, adapters_are_missed_loudly_where_there_are_none) {
   }
 }
 
+TEST(Launch, formats_without_an_option_become_notes) {
+  auto run = test::lora();
+  run.job.formats.weights = hardware::StorageFormat::nf4;
+  run.job.formats.attention = hardware::Precision::fp8;
+  for (const Tool tool : kAllTools) {
+    const auto notes = test::launched(tool, run).notes;
+    EXPECT_THAT(notes, testing::Contains(HasSubstr("--weight-format nf4: "))) << name_of(tool);
+    EXPECT_THAT(notes, testing::Contains(HasSubstr("--attention-precision fp8: "))) << name_of(tool);
+  }
+}
+
 // DeepSpeed asserts train_batch_size = micro-batch x accumulation x data-parallel ranks.
 TEST(Launch, deepspeeds_batch_sizes_multiply) {
   for (const auto& run : test::published_runs()) {

@@ -26,7 +26,8 @@ struct LoweringContext {
   const Plan& plan_of_job;
   IdVector<BlockId, SharedBlock>* blocks;  // where blocks are added
   Bytes weight_element;                    // one stored weight that is trained, one activation
-  Bytes narrow_element;                    // one stored weight of a layer that is not
+  Bytes layer_element;                     // one stored weight of a layer that is not
+  Bytes end_element;                       // one stored weight of embedding or head that is not
   Bytes residual;                          // the tensor between two layers, this rank's part of a micro-batch
 
   [[nodiscard]] const Plan& plan() const { return plan_of_job; }

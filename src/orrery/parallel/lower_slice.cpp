@@ -127,7 +127,8 @@ class SliceLowering {
     sizes(*result_.head).backward_follows = true;
     if (context_.copies_table()) {
       (table_trained ? sizes(*result_.head).dense : sizes(*result_.head).frozen) += table;
-      sizes(*result_.head).dense_bytes += table * context_.weight_element;
+      const bool trains = table_trained && !context_.job().is_inference();
+      sizes(*result_.head).dense_bytes += table * (trains ? context_.weight_element : context_.end_element);
     }
     if (model.mtp_layers > 0 && !context_.job().is_inference()) {
       const auto mtp = [&](const workload::Slice& s) { return workload::mtp_operators(model, stack, s); };
@@ -213,8 +214,7 @@ class SliceLowering {
     Part part;
     part.names = &names;
     const bool is_layer = &names != &kEmbedding && &names != &kHead;
-    PartSizes sizes =
-        sizes_of(operators, replayed, is_layer ? context_.narrow_element : context_.weight_element, input);
+    PartSizes sizes = sizes_of(operators, replayed, is_layer ? context_.layer_element : context_.end_element, input);
     part.forward = add_block(forward_block(names.forward, operators, context_.plan()));
     if (decodes()) {
       part.decode =
@@ -238,6 +238,7 @@ class SliceLowering {
       sizes.in_place.weights += op.in_place.weights;
       sizes.in_place.state += op.in_place.state;
       sizes.in_place.gradients += op.in_place.gradients;
+      sizes.converted = max(sizes.converted, op.converted);
       if (context_.job().is_inference()) {
         sizes.working = max(sizes.working, working_set(op.forward, context_.weight_element));
       }
@@ -282,14 +283,16 @@ class SliceLowering {
 
 }  // namespace
 
-// Weights and activations are stored in at least 16 bits; 8- and 4-bit formats are formats of GEMM inputs. Untrained
-// weights of layers are stored in these formats too.
+// Trained weights and activations are stored in at least 16 bits; 8- and 4-bit formats are formats of GEMM inputs.
+// Untrained weights are stored in the formats of the job.
 LoweringContext context_of(const workload::Model& model, const hardware::Stack& stack, const Job& job, const Plan& plan,
                            IdVector<BlockId, SharedBlock>* blocks) {
-  const Bytes element = hardware::element_size(job.precision), wide = max(element, Bytes(2.0));
+  const Bytes wide = max(hardware::element_size(job.precision), Bytes(2.0));
   const auto tokens = static_cast<double>(plan.micro_batch * (job.is_inference() ? job.prompt : job.seq));
   const auto split = static_cast<double>(plan.cp * (plan.sequence_parallel ? plan.tp : 1));
-  return {model, stack, job, plan, blocks, wide, element, tokens / split * static_cast<double>(model.hidden) * wide};
+  const workload::WeightElements untrained = workload::weight_elements(job.precision, job.formats);
+  const Bytes residual = tokens / split * static_cast<double>(model.hidden) * wide;
+  return {model, stack, job, plan, blocks, wide, Bytes(untrained.layers), Bytes(untrained.ends), residual};
 }
 
 SliceKey slice_key(const workload::Model& model, const Job& job, const Plan& plan) {

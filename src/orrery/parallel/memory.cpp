@@ -42,6 +42,7 @@ StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, Pa
     sizes.in_place.gradients += count * part.in_place.gradients;
     sizes.kv_cache += count * part.kv_cache;
     sizes.working = max(sizes.working, part.working);
+    sizes.converted = max(sizes.converted, part.converted);
     if (part.backward_follows) {
       sizes.kept_briefly += count * part.activations.kept;
     } else {
@@ -107,10 +108,11 @@ std::int64_t most_deferred(const PipelineShape& shape, std::int64_t stage) {
 
 // In addition to kept activations: what a layer's replay makes, or, with deferred weight gradients, everything that
 // they read of what recompute had dropped; gathered weights and whole gradients of the current parts if these are
-// sharded; the tensors of parts whose backward follows forward directly, for one micro-batch.
+// sharded; the tensors of parts whose backward follows forward directly, for one micro-batch; the copy of a stored
+// weight in the format of its GEMM.
 Bytes working_buffers(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage, const Plan& plan,
                       const hardware::Stack& stack, Bytes weight_element) {
-  Bytes buffers = sizes.kept_briefly;
+  Bytes buffers = sizes.kept_briefly + sizes.converted;
   if (splits_backward(shape.schedule) && weight_gradients_read(replayed_tags(plan))) {
     buffers += static_cast<double>(most_deferred(shape, stage)) * sizes.chunk_deferred + sizes.layer_transient;
   } else {
@@ -163,6 +165,7 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   if (job.is_inference()) {
     need.activations = sizes.working * prefill_share(job, plan, stack.storage.prefill_tokens);
     need.kv_cache = sizes.kv_cache;
+    need.buffers = sizes.converted;
     return need;
   }
   const Shards gradients = reduces_every_micro_batch(plan, stack) ? shards_from(plan, 2) : Shards{};

@@ -28,6 +28,7 @@ struct PartSizes {
   Bytes dense_bytes, expert_bytes;    // all weights as stored, frozen ones included
   workload::InPlaceWeights in_place;  // updated in place, neither sharded nor offloaded
   Activations activations;
+  Bytes converted;                // largest copy of a weight in the format of its GEMM
   Bytes working;                  // of a pass that keeps nothing: input and output of the largest kernel
   Bytes kv_cache;                 // of all sequences of the replica
   bool backward_follows = false;  // backward runs directly after forward (head, MTP modules)
@@ -51,6 +52,7 @@ struct StageSizes {
   Bytes layer_dropped;             // dropped by recompute: the largest part
   Bytes layer_transient;           // the largest part
   Bytes chunk_deferred;  // largest chunk: what its weight tasks read of the activations that recompute has dropped
+  Bytes converted;       // largest copy of a weight in the format of its GEMM
   Bytes kept_briefly;    // by parts whose backward runs directly after forward
   Bytes working;
   Bytes kv_cache;

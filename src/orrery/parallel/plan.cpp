@@ -303,6 +303,7 @@ workload::Slice slice_of(const Job& job, const Plan& plan, workload::Pass pass) 
   slice.etp = plan.etp;
   slice.pass = pass;
   slice.adapter = job.adapter;
+  slice.formats = job.formats;
   if (plan.tables.sharding != workload::TableSharding::none) {
     slice.tables = plan.tables;
     slice.table_ranks = plan.table_ranks();

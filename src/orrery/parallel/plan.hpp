@@ -37,6 +37,7 @@ struct Job {
   hardware::Precision precision = hardware::Precision::bf16;
   Task task = Task::pretrain;
   workload::Adapter adapter = {};
+  workload::Formats formats = {};
   std::int64_t prompt = 0;    // inference: tokens per sequence in the prompt
   std::int64_t generate = 0;  // inference: generated tokens per sequence; the prefill generates the first
 

@@ -339,6 +339,13 @@ void set_ends(Range&& range, const workload::Model& model, Plan& plan) {
   if (rest >= plan.pp * plan.vpp) { plan = uneven; }
 }
 
+// The format of weights that are not trained; of half of the jobs the one that follows from the precision.
+template <class Range>
+std::optional<hardware::StorageFormat> any_weight_format(Range&& range) {
+  if (any_flag(range)) { return std::nullopt; }
+  return static_cast<hardware::StorageFormat>(range(0, 8));
+}
+
 // A training job of a model with or without experts.
 template <class Range>
 Case any_case_of(Range&& range, bool experts) {
@@ -357,6 +364,7 @@ Case any_case_of(Range&& range, bool experts) {
     c.job.task = Task::finetune;
     c.job.adapter = {range(1, 65),
                      any_flag(range) ? workload::Adapter::Targets::all : workload::Adapter::Targets::attention};
+    c.job.formats.weights = any_weight_format(range);
   }
   c.cluster = any_cluster(range, c.plan.devices());
   if (any_of(range, {0, 0, 1}) == 1) {
@@ -432,6 +440,9 @@ Case any_inference_case(Range&& range) {
   c.plan.cp = 1;
   c.job.task = Task::inference;
   c.job.adapter = {};
+  c.job.formats.weights = any_weight_format(range);
+  if (any_flag(range)) { c.job.formats.cache = static_cast<hardware::CacheFormat>(range(0, 5)); }
+  if (any_flag(range)) { c.job.formats.attention = hardware::Precision::fp8; }
   c.job.prompt = c.plan.tp * range(1, 500);
   c.job.generate = range(1, 20);
   c.job.seq = c.job.prompt + c.job.generate - 1;

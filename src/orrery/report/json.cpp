@@ -145,6 +145,12 @@ void add_estimate(Node& json, const results::Estimate& estimate) {
                     {"task", estimate.task},
                     {"lora", estimate.lora},
                     {"validity", json_object({{"basis", estimate.validity}, {"of", estimate.validity_note}})}});
+  const auto add_given = [&](const char* key, const std::string& format) {
+    if (!format.empty()) { add_fields(json, {{key, format}}); }
+  };
+  add_given("weight_format", estimate.weight_format);
+  add_given("kv_format", estimate.kv_format);
+  add_given("attention_precision", estimate.attention_precision);
   if (estimate.inference) { add_fields(json, {{"inference", inference_json(*estimate.inference)}}); }
   add_fields(json, {{"hardware_flops_per_step", estimate.hardware_flops},
                     {"peak_flops_per_s", estimate.peak},

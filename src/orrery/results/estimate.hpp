@@ -124,9 +124,10 @@ struct PlanSummary {
 
 struct Estimate {
   std::string model, cluster, stack, precision;
-  bool samples_only = false;  // recommenders: a sample is not a sequence of tokens
-  std::string task;           // "pretrain", "finetune", "inference"
-  std::int64_t lora = 0;      // rank of the adapters; 0: every weight is trained
+  std::string weight_format, kv_format, attention_precision;  // empty: not given
+  bool samples_only = false;                                  // recommenders: a sample is not a sequence of tokens
+  std::string task;                                           // "pretrain", "finetune", "inference"
+  std::int64_t lora = 0;                                      // rank of the adapters; 0: every weight is trained
   std::string validity;       // the basis of the hardware's efficiencies: "measured", "generation", "prior"
   std::string validity_note;  // the component with the weakest basis
   std::int64_t global_batch = 0, seq = 0;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "orrery/hardware/accelerator.hpp"
 #include "orrery/hardware/kernel.hpp"
 #include "orrery/hardware/stack.hpp"
+#include "orrery/hardware/storage_format.hpp"
 #include "orrery/workload/model.hpp"
 #include "orrery/workload/operator_tags.hpp"
 #include "orrery/workload/tables.hpp"
@@ -109,6 +111,7 @@ struct Operator {
   double frozen = 0;        // weights in this slice that are not trained (under an adapter)
   bool expert = false;      // weights of routed experts, which are replicated over other ranks than dense ones
   InPlaceWeights in_place;  // in addition
+  Bytes converted;          // copy of stored weights that a kernel writes in the GEMM's format before the GEMM
 
   Bytes saved;        // activations kept from forward to backward by this rank
   Bytes saved_input;  // of these, the operator's input, which operators with tag `input_from` make
@@ -144,6 +147,25 @@ struct Adapter {
   friend bool operator==(const Adapter&, const Adapter&) = default;
 };
 
+// Formats of storage and of attention, where they are not those that follow from the format of GEMM inputs.
+struct Formats {
+  std::optional<hardware::StorageFormat> weights;  // that are not trained; formats of less than 16 bits: of layers only
+  std::optional<hardware::CacheFormat> cache;      // keys and values
+  std::optional<hardware::Precision> attention;    // inputs of attention's GEMMs
+
+  friend bool operator==(const Formats&, const Formats&) = default;
+};
+
+// Bytes of a stored weight that is not trained. Without a format of weights, layers are stored in the format of GEMM
+// inputs; embedding and head in at least 16 bits in any case.
+struct WeightElements {
+  double layers = 0, ends = 0;
+};
+[[nodiscard]] WeightElements weight_elements(hardware::Precision precision, const Formats& formats);
+
+// Bytes of a kept key or value. `narrow`: as StoragePolicy::narrow_cache.
+[[nodiscard]] double cache_element(hardware::Precision precision, const Formats& formats, bool narrow);
+
 // The slice of the model one rank works on.
 struct Slice {
   std::int64_t micro_batch = 1;
@@ -161,6 +183,7 @@ struct Slice {
   TablePlan tables = {};
   std::int64_t table_ranks = 1;  // ranks that one copy of a recommender's tables is sharded over
   std::int64_t replicas = 1;     // ranks that process different samples, the same number each
+  Formats formats = {};
 
   friend bool operator==(const Slice&, const Slice&) = default;
 };

@@ -73,6 +73,48 @@ TEST(Adapters, factors_by_hand) {
   EXPECT_EQ(base.saved, Bytes(256));
 }
 
+// NF4: a kernel before the GEMM, forward and backward, reads 128 weights of 4.127 bits and writes 16 bits each. The
+// GEMM, its shape and bytes, and the factors are the same.
+TEST(Adapters, frozen_weights_in_another_format_are_converted_before_each_gemm) {
+  Slice part = adapted(kAttention);
+  const auto usual = layer_operators(tiny_llama(), Stack{}, part);
+  part.formats.weights = hardware::StorageFormat::nf4;
+  const auto list = layer_operators(tiny_llama(), Stack{}, part);
+  const double read = 128 * (4.0 + 1.0 / 8 + 1.0 / 512) / 8, written = 128 * 2;
+  const Operator &base = find(list, "attention.qkv"), &before = find(usual, "attention.qkv");
+  EXPECT_EQ(base.converted, Bytes(written));
+  for (const auto kernel : {&Operator::forward, &Operator::backward_input}) {
+    EXPECT_DOUBLE_EQ((base.*kernel).casts.value(), read + written);
+    EXPECT_EQ((base.*kernel).launches, (before.*kernel).launches + 1);
+    EXPECT_EQ((base.*kernel).bytes, (before.*kernel).bytes);
+    EXPECT_FALSE((base.*kernel).weight_only);
+  }
+  EXPECT_EQ(find(list, "attention.qkv.adapter_in").forward, find(usual, "attention.qkv.adapter_in").forward);
+  part.formats.weights = hardware::StorageFormat::fp16;  // as they are stored anyway
+  EXPECT_EQ(find(layer_operators(tiny_llama(), Stack{}, part), "attention.qkv").forward, before.forward);
+}
+
+// Inference: 128 weights of 4.125 bits instead of 16, in the same kernel; the head keeps its 16 bits.
+TEST(Adapters, inference_reads_narrow_weights_as_they_are_stored) {
+  Slice part = slice(2, 4);
+  part.pass = Pass::prefill;
+  const auto usual = layer_operators(tiny_llama(), Stack{}, part);
+  const auto head = head_operators(tiny_llama(), Stack{}, part);
+  part.formats.weights = hardware::StorageFormat::int4;
+  const Kernel narrow = find(layer_operators(tiny_llama(), Stack{}, part), "attention.qkv").forward;
+  const Kernel wide = find(usual, "attention.qkv").forward;
+  EXPECT_DOUBLE_EQ((wide.bytes - narrow.bytes).value(), 128 * (16 - 4.125) / 8);
+  EXPECT_EQ(narrow.casts, Bytes(0));
+  EXPECT_EQ(narrow.launches, wide.launches);
+  EXPECT_TRUE(narrow.weight_only);
+  EXPECT_EQ(find(head_operators(tiny_llama(), Stack{}, part), "head.logits").forward,
+            find(head, "head.logits").forward);
+  part.formats.weights = hardware::StorageFormat::fp32;  // read, converted, read again
+  const Kernel cast = find(layer_operators(tiny_llama(), Stack{}, part), "attention.qkv").forward;
+  EXPECT_EQ(cast.bytes, wide.bytes);
+  EXPECT_EQ(cast.casts, Bytes(128 * (4 + 2)));
+}
+
 // The GEMMs of the MLP need their inputs for weight gradients only: 128 + 256 B. Norms and the activation keep theirs.
 // A norm without a weight gradient is one kernel backward.
 TEST(Adapters, frozen_products_without_one_keep_no_input) {

@@ -50,7 +50,7 @@ Arranged arrange(const Sizes& z, const Core& core) {
 // Two GEMMs of the same shape that backward launches separately, as one kernel with twice the batch.
 Kernel two_gemms(const Sizes& z, GemmShape shape, double bytes) {
   shape.batch *= 2;
-  Kernel kernel = gemm(shape, z.wide);
+  Kernel kernel = gemm(shape, z.attention);
   kernel.bytes = Bytes(bytes);
   kernel.launches = 2;
   return kernel;
@@ -61,7 +61,7 @@ Operator scores(const Sizes& z, const Core& core, const Arranged& a) {
   const double once = a.own.query + a.all_keys + a.scores * a.element;
   Operator op;
   op.name = core.names->scores;
-  op.forward = gemm({a.batch, a.queries, a.keys, a.key_dim}, z.wide);
+  op.forward = gemm({a.batch, a.queries, a.keys, a.key_dim}, z.attention);
   op.forward.bytes = Bytes(once);
   op.backward_input = two_gemms(z, {a.batch, a.queries, a.key_dim, a.keys}, 2.0 * once);
   op.tag = OperatorTag::attention_core;
@@ -97,7 +97,7 @@ Operator context(const Sizes& z, const Core& core, const Arranged& a) {
   const double once = a.scores * a.element + a.all_values + a.own.output;
   Operator op;
   op.name = core.names->context;
-  op.forward = gemm({a.batch, a.queries, a.value_dim, a.keys}, z.wide);
+  op.forward = gemm({a.batch, a.queries, a.value_dim, a.keys}, z.attention);
   op.forward.bytes = Bytes(once);
   op.backward_input = two_gemms(z, {a.batch, a.queries, a.keys, a.value_dim}, 2.0 * once);
   op.saved = Bytes(z.dropout > 0.0 ? a.scores * a.element : 0.0);
@@ -119,7 +119,7 @@ Operator flash(const Sizes& z, const Core& core, const Arranged& a, const hardwa
   const double tensors = a.own.query + a.all_keys + a.all_values + a.own.output;
   Kernel forward;
   forward.kind = KernelKind::attention;
-  forward.precision = z.wide;
+  forward.precision = z.attention;
   forward.batch = a.batch;
   forward.m = a.queries;
   forward.n = a.keys;
@@ -154,7 +154,7 @@ Operator decode(const Sizes& z, const Core& core) {
   op.growth.flops = Flops(2.0 * rows * depth);
   op.growth.bytes = Bytes(real(z.sequences) * held * z.cache_element);
   op.forward.kind = KernelKind::attention;
-  op.forward.precision = z.wide;
+  op.forward.precision = z.attention;
   op.forward.batch = z.sequences * core.kv_heads;
   op.forward.m = ceil_div(core.heads, core.kv_heads);
   op.forward.n = keys;

@@ -195,7 +195,7 @@ Bytes state_bytes(const Model& model, hardware::Precision precision) {
 }
 
 Bytes kv_cache(const Model& model, const LayerKind& kind, const Slice& slice, std::int64_t positions, bool narrow) {
-  const double element = std::max(hardware::element_size(slice.precision).value(), narrow ? 1.0 : 2.0);
+  const double element = cache_element(slice.precision, slice.formats, narrow);
   if (kind.encoder || kind.part != DensePart::none || kind.mixer == MixerKind::none) { return Bytes(0.0); }
   if (kind.mixer != MixerKind::attention) {
     return layer_state(model.mixer, slice.precision) / real(slice.tp * slice.cp);

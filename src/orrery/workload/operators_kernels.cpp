@@ -14,6 +14,9 @@ namespace {
 // the same number of rows and GEMMs have full tiles.
 constexpr std::int64_t kVocabMultiple = 128;
 
+constexpr double kNarrowestActivation = 2.0;
+constexpr double kNarrowestCache = 1.0;
+
 std::int64_t ceiling(double x) { return static_cast<std::int64_t>(std::ceil(x)); }
 
 void expect_whole_parts(const Model& model, const Slice& slice) {
@@ -60,6 +63,27 @@ void append_casts(Operator& op, const Sizes& z, const Linear& l) {
   if (l.casts_gradient) { cast(op.backward_input, l.n); }
 }
 
+// Weights that are stored in another format than the GEMM's inputs. Inference: the GEMM reads narrower ones as they are
+// stored and converts them on chip (weight-only kernels such as Marlin, arXiv:2408.11743). Else a kernel before each
+// GEMM writes a copy in the GEMM's format, which the GEMM reads (bitsandbytes, arXiv:2305.14314; autocast of PyTorch).
+void read_stored_weights(Operator& op, const Sizes& z, const Linear& l, double input) {
+  const double stored = l.wide ? z.end_element : z.weight_element;
+  if (l.adapter || stored == input) { return; }
+  const double read = l.groups_read * real(l.n) * real(l.k);
+  if (!z.training && stored < input) {
+    op.forward.bytes -= Bytes(read * (input - stored));
+    op.forward.weight_only = true;
+    return;
+  }
+  if (!z.training || z.frozen()) {
+    op.converted = Bytes(read * input);
+    for (Kernel* kernel : {&op.forward, &op.backward_input}) {
+      kernel->casts += Bytes(read * (stored + input));
+      kernel->launches += 1;
+    }
+  }
+}
+
 // With Y = X W, X: [m, k], W: [k, n]: dX = dY W^T is [m, n] x [n, k]; dW^T = dY^T X is [n, m] x [m, k].
 Operator linear_gemms(const Sizes& z, const Linear& l) {
   const double n = real(l.n), k = real(l.k), weight = k * n;
@@ -82,6 +106,7 @@ Operator linear_gemms(const Sizes& z, const Linear& l) {
       linear_gemm(shape, l.n, l.k, m, volume,
                   l.rows * n * gradient + l.rows * k * input + real(l.groups) * weight * z.gradient_traffic);
   if (input < z.element) { append_casts(op, z, l); }
+  read_stored_weights(op, z, l, input);
   return op;
 }
 
@@ -96,6 +121,7 @@ Operator factor(const Sizes& z, const Linear& base, std::string_view name, std::
   l.n = n;
   l.k = k;
   l.wide = true;
+  l.adapter = true;
   l.expert = base.expert;
   l.groups = base.groups;
   l.groups_read = base.groups_read;
@@ -111,10 +137,20 @@ std::int64_t vocabulary_rows(const Model& model, std::int64_t tp) {
   return ceil_div(model.vocab, kVocabMultiple * tp) * kVocabMultiple;
 }
 
+WeightElements weight_elements(hardware::Precision precision, const Formats& formats) {
+  const double element = hardware::element_size(precision).value(), wide = std::max(element, kNarrowestActivation);
+  if (!formats.weights) { return {element, wide}; }
+  const double stored = hardware::element_size(*formats.weights).value();
+  return {stored, stored < kNarrowestActivation ? wide : stored};
+}
+
+double cache_element(hardware::Precision precision, const Formats& formats, bool narrow) {
+  if (formats.cache) { return hardware::element_size(*formats.cache).value(); }
+  return std::max(hardware::element_size(precision).value(), narrow ? kNarrowestCache : kNarrowestActivation);
+}
+
 Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& slice) {
   expect_whole_parts(model, slice);
-  constexpr double kNarrowestActivation = 2.0;
-  constexpr double kNarrowestCache = 1.0;
   Sizes z;
   z.sequences = slice.micro_batch;
   z.seq = slice.seq;
@@ -137,12 +173,16 @@ Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& sl
   z.dropout = z.training ? model.dropout : 0.0;
   z.matrix_element = hardware::element_size(slice.precision).value();
   z.element = std::max(z.matrix_element, kNarrowestActivation);
-  z.cache_element = stack.storage.narrow_cache ? std::max(z.matrix_element, kNarrowestCache) : z.element;
+  z.cache_element = cache_element(slice.precision, slice.formats, stack.storage.narrow_cache);
+  const WeightElements weights = weight_elements(slice.precision, slice.formats);
+  z.weight_element = weights.layers;
+  z.end_element = weights.ends;
   const bool has_two_formats = z.matrix_element < z.element && !z.ulysses && slice.adapter.rank == 0;
   z.shared_output = has_two_formats ? stack.storage.attention_output_element.value() : 0.0;
   z.gradient_traffic = stack.fusion.gradient_accumulation ? 2.0 * stack.gradients.element.value() : z.element;
   z.precision = slice.precision;
   z.wide = z.matrix_element < kNarrowestActivation ? hardware::Precision::bf16 : slice.precision;
+  z.attention = slice.formats.attention.value_or(z.wide);
   z.adapter_rank = z.training ? slice.adapter.rank : 0;
   z.adapts_all = slice.adapter.targets == Adapter::Targets::all;
   return z;

@@ -38,13 +38,16 @@ struct Sizes {
   double element = 0;           // an activation: that of the precision, 2 when the precision is narrower
   double cache_element = 0;     // a kept key or value
   double matrix_element = 0;    // an input of a layer's GEMMs
+  double weight_element = 0;    // a weight of those that is not trained, as stored
+  double end_element = 0;       // a weight of embedding and head that is not trained, as stored
   double shared_output = 0;     // attention's output, where one copy is kept for two operators; 0: each keeps its own
   double gradient_traffic = 0;  // per weight, of a weight-gradient GEMM: writes it, or accumulates into a buffer
   hardware::Precision precision = hardware::Precision::bf16;  // of a layer's GEMMs with weights
   hardware::Precision wide =
-      hardware::Precision::bf16;  // of attention and of the head: bf16 when the precision is narrower than two bytes
-  std::int64_t adapter_rank = 0;  // r; 0: no adapter
-  bool adapts_all = false;        // adapters also for the GEMMs of the MLP and of experts
+      hardware::Precision::bf16;  // of scans and of the head: bf16 when the precision is narrower than two bytes
+  hardware::Precision attention = hardware::Precision::bf16;  // of attention: `wide`, unless a format is given
+  std::int64_t adapter_rank = 0;                              // r; 0: no adapter
+  bool adapts_all = false;                                    // adapters also for the GEMMs of the MLP and of experts
 
   [[nodiscard]] bool frozen() const { return adapter_rank > 0; }
   // Elements of this rank's tokens, and of its split tokens, `width` per token.
@@ -85,6 +88,7 @@ struct Linear {
   bool adapted = false;                        // gets an adapter when the slice has a rank for one
   bool wide = false;                           // in the wide precision
   bool expert = false;                         // weights of routed experts
+  bool adapter = false;                        // weights of an adapter, which are trained
   double output = 0;                           // bytes of an element of Y; 0: as every activation
   std::int64_t groups = 1;                     // number of GEMMs
   double groups_read = 1;                      // GEMMs with any row: only their weights are read
