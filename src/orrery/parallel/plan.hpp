@@ -37,9 +37,9 @@ struct Job {
   hardware::Precision precision = hardware::Precision::bf16;
   Task task = Task::pretrain;
   workload::Adapter adapter = {};
-  workload::Formats formats = {};
   std::int64_t prompt = 0;    // inference: tokens per sequence in the prompt
   std::int64_t generate = 0;  // inference: generated tokens per sequence; the prefill generates the first
+  workload::Formats formats = {};
 
   [[nodiscard]] bool is_inference() const { return task == Task::inference; }
   friend bool operator==(const Job&, const Job&) = default;
