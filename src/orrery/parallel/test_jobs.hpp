@@ -364,7 +364,6 @@ Case any_case_of(Range&& range, bool experts) {
     c.job.task = Task::finetune;
     c.job.adapter = {range(1, 65),
                      any_flag(range) ? workload::Adapter::Targets::all : workload::Adapter::Targets::attention};
-    c.job.formats.weights = any_weight_format(range);
   }
   c.cluster = any_cluster(range, c.plan.devices());
   if (any_of(range, {0, 0, 1}) == 1) {
