@@ -70,7 +70,7 @@ RC_GTEST_PROP(LowerInference, the_cache_holds_every_position_of_every_sequence, 
 TEST(LowerInference, weights_of_layers_are_stored_in_the_precision_and_the_rest_in_two_bytes) {
   Case c;
   c.model = test::llama(2, 512, 8, 8, 2048, 1024);
-  c.job = {4, 128, hardware::Precision::fp8, Task::inference, {}, {}, 96, 32};
+  c.job = {4, 128, hardware::Precision::fp8, Task::inference, {}, 96, 32};
   c.cluster = test::cluster_of({1});
   const MemoryNeed need = lowered(c).memory.front();
   constexpr double kLayers = 2 * (4.0 * 512 * 512 + 3.0 * 512 * 2048 + 2 * 512), kRest = 2 * 1024.0 * 512 + 512;
