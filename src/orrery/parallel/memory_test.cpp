@@ -178,8 +178,8 @@ RC_GTEST_PROP(Memory, a_higher_zero_stage_never_needs_more_but_for_the_parts_at_
   }
 }
 
-// With several chunks the fullest moment may hold none of the layers that drop something, and what they drop is needed at
-// another moment; memory is the sum of both.
+// With several chunks the fullest moment may hold none of the layers that drop something, and what they drop is needed
+// at another moment; memory is the sum of both.
 RC_GTEST_PROP(Memory, recomputing_more_never_needs_more, ()) {
   Case c = drawn_case();
   c.plan.offload = {};

@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "orrery/trace/chakra.hpp"
 #include "orrery/core/test_effort.hpp"
+#include "orrery/trace/chakra.hpp"
 
 namespace orrery::trace::chakra_shared_test {
 namespace {

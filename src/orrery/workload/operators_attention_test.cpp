@@ -102,7 +102,8 @@ TEST(Attention, latent_keeps_latents_before_and_after_their_norms) {
   EXPECT_EQ(find(list, "attention.output").saved, Bytes(96));
 }
 
-// 48 elements of output: with products in fp8 in two bytes for attention and in one for the projection, or once for both.
+// 48 elements of output: with products in fp8 in two bytes for attention and in one for the projection, or once for
+// both.
 TEST(Attention, the_output_is_kept_in_two_formats_or_in_one_for_both) {
   Slice narrow = slice(2, 4);
   narrow.precision = hardware::Precision::fp8;
