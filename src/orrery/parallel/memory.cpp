@@ -20,11 +20,13 @@ void add_pair(StageSizes::Neighbours& most, const PartSizes& one, const PartSize
 StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, PartSizes>& parts) {
   StageSizes sizes;
   sizes.chunk_kept.push_back(0.0);
+  sizes.chunk_dropped.push_back(0.0);
   const PartSizes* before = nullptr;
   Bytes deferred;
   for (const PartUse& use : shape) {
     if (!use.part) {
       sizes.chunk_kept.push_back(0.0);
+      sizes.chunk_dropped.push_back(0.0);
       deferred = Bytes(0);
       before = nullptr;
       continue;
@@ -49,7 +51,8 @@ StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, Pa
       sizes.chunk_kept.back() += count * part.activations.kept.value();
       deferred += count * max(Bytes(0), part.activations.whole - part.activations.transient - part.activations.kept);
       sizes.chunk_deferred = max(sizes.chunk_deferred, deferred);
-      sizes.layer_dropped = max(sizes.layer_dropped, part.activations.whole - part.activations.kept);
+      sizes.chunk_dropped.back() =
+          std::max(sizes.chunk_dropped.back(), (part.activations.whole - part.activations.kept).value());
       sizes.layer_transient = max(sizes.layer_transient, part.activations.transient);
     }
     add_pair(sizes.neighbours, part, before);
@@ -106,17 +109,20 @@ std::int64_t most_deferred(const PipelineShape& shape, std::int64_t stage) {
   return most;
 }
 
-// In addition to kept activations: what a layer's replay makes, or, with deferred weight gradients, everything that
-// they read of what recompute had dropped; gathered weights and whole gradients of the current parts if these are
+// Whether what a backward replays stays until its weight task.
+bool keeps_replayed(const PipelineShape& shape, const Plan& plan) {
+  return splits_backward(shape.schedule) && weight_gradients_read(replayed_tags(plan));
+}
+
+// In addition to kept activations: with deferred weight gradients, everything that they read of what recompute had
+// dropped; gathered weights and whole gradients of the current parts if these are
 // sharded; the tensors of parts whose backward follows forward directly, for one micro-batch; the copy of a stored
 // weight in the format of its GEMM.
 Bytes working_buffers(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage, const Plan& plan,
                       const hardware::Stack& stack, Bytes weight_element) {
   Bytes buffers = sizes.kept_briefly + sizes.converted;
-  if (splits_backward(shape.schedule) && weight_gradients_read(replayed_tags(plan))) {
+  if (keeps_replayed(shape, plan)) {
     buffers += static_cast<double>(most_deferred(shape, stage)) * sizes.chunk_deferred + sizes.layer_transient;
-  } else {
-    buffers += sizes.layer_dropped;
   }
   const auto& pair = sizes.neighbours;
   const Shards shards = shards_from(plan, 2);
@@ -134,6 +140,16 @@ Bytes working_buffers(const StageSizes& sizes, const PipelineShape& shape, std::
     }
   }
   return buffers;
+}
+
+// What a layer's replay adds to the peak of the kept activations. Offloaded ones are not there at any time, so the
+// largest layer counts.
+Bytes replay_buffer(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage, const Plan& plan,
+                    Bytes kept) {
+  if (keeps_replayed(shape, plan)) { return Bytes(0); }
+  const auto& dropped = sizes.chunk_dropped;
+  if (plan.offload.activations) { return Bytes(*std::max_element(dropped.begin(), dropped.end())); }
+  return Bytes(peak_in_flight(shape, stage, sizes.chunk_kept, dropped)) - kept;
 }
 
 // Of the tokens of a micro-batch's prompts: those that one pass reads. One token of each sequence is read at least.
@@ -179,8 +195,9 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   need.optimizer += sizes.in_place.state;
   need.tables += sizes.in_place.state + sizes.in_place.gradients;
   need.activations = Bytes(peak_in_flight(shape, stage, sizes.chunk_kept));
+  const Bytes replay = replay_buffer(sizes, shape, stage, plan, need.activations);
   if (plan.offload.activations) { offload(need, need.activations, pair.kept); }
-  need.buffers = working_buffers(sizes, shape, stage, plan, stack, weight_element);
+  need.buffers = working_buffers(sizes, shape, stage, plan, stack, weight_element) + replay;
   return need;
 }
 

@@ -48,9 +48,9 @@ struct StageSizes {
   double dense = 0, expert = 0, frozen = 0, frozen_expert = 0;
   Bytes dense_bytes, expert_bytes;
   workload::InPlaceWeights in_place;
-  std::vector<double> chunk_kept;  // bytes of one micro-batch, by chunk
-  Bytes layer_dropped;             // dropped by recompute: the largest part
-  Bytes layer_transient;           // the largest part
+  std::vector<double> chunk_kept;     // bytes of one micro-batch, by chunk
+  std::vector<double> chunk_dropped;  // bytes that recompute drops of the largest part, by chunk
+  Bytes layer_transient;              // the largest part
   Bytes chunk_deferred;  // largest chunk: what its weight tasks read of the activations that recompute has dropped
   Bytes converted;       // largest copy of a weight in the format of its GEMM
   Bytes kept_briefly;    // by parts whose backward runs directly after forward

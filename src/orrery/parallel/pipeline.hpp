@@ -70,8 +70,10 @@ struct PipelineShape {
 // stage. Its paper counts M_W < M_B for a deferred one: (p - i) M_B + i M_W on stage i, most on stage 0, as here, p
 // M_B. DualPipe: p - r of the chunk that enters nearer to the stage and r + 1 of the other one, r = min(i, p - 1 - i);
 // p + 1 together.
+// replayed[c], if given, is what the backward of chunk c needs in addition while it runs: what it recomputes. Where
+// backward splits, the largest one is added to the peak.
 [[nodiscard]] double peak_in_flight(const PipelineShape& shape, std::int64_t stage,
-                                    std::span<const double> chunk_weight);
+                                    std::span<const double> chunk_weight, std::span<const double> replayed = {});
 
 // Durations, indexed [stage * chunks + chunk].
 struct PipelineTimes {

@@ -91,40 +91,62 @@ std::vector<PipelineTask> stage_order(const PipelineShape& shape, std::int64_t s
   return order;
 }
 
-// With F(n), B(n) the weight of a stage's first n forwards and backwards, the load is highest when a forward starts,
-// and backward k runs directly after forward w + k, so
-//   peak = max over 0 <= k < max(1, N - w) of F(min(N, w + k + 1)) - B(k)          N = m v tasks per direction
-// Within a group of p micro-batches the chunk does not change, so the difference is linear in k between the positions
-// where either side changes chunk, and it repeats after p v tasks: 2 v sections, of which only the ends are evaluated.
-double peak_in_flight(const PipelineShape& shape, std::int64_t stage, std::span<const double> chunk_weight) {
-  check_pipeline_shape(shape);
-  ORRERY_ASSERT(stage >= 0 && stage < shape.stages);
-  ORRERY_ASSERT(static_cast<std::int64_t>(chunk_weight.size()) >= shape.chunks);
-  if (splits_backward(shape.schedule)) { return split_peak(shape, stage, chunk_weight); }
+namespace {
+
+// The load of an interleaved stage before its first backward: its first `first` forwards.
+double warm_load(const PipelineShape& shape, std::int64_t first, std::span<const double> chunk_weight) {
   const std::int64_t p = shape.stages;
   const std::int64_t v = shape.chunks;
-  const std::int64_t all = shape.micro_batches * v;
-  const std::int64_t warm_up = warm_up_forwards(shape, stage);
-  const std::int64_t first = std::min(all, warm_up + 1);
-  if (v == 1) { return static_cast<double>(first) * chunk_weight[0]; }
-
   double load = 0.0;
   for (std::int64_t c = 0; c < v; ++c) {
     const std::int64_t groups = first / (p * v);  // complete groups
     const std::int64_t part = std::clamp<std::int64_t>(first % (p * v) - c * p, 0, p);
     load += static_cast<double>(groups * p + part) * chunk_weight[static_cast<std::size_t>(c)];
   }
+  return load;
+}
+
+}  // namespace
+
+// With F(n), B(n) the weight of a stage's first n forwards and backwards, the load is highest when a forward starts,
+// and backward k runs directly after forward w + k, so
+//   peak = max over 0 <= k < max(1, N - w) of F(min(N, w + k + 1)) - B(k)          N = m v tasks per direction
+// and while backward k of chunk c runs, replayed[c] more. Within a group of p micro-batches the chunk does not change,
+// so the difference is linear in k between the positions where either side changes chunk, and it repeats after p v
+// tasks: 2 v sections, of which only the ends are evaluated. After the last forward the load only falls, but a chunk
+// may replay more than those before: v sections more.
+double peak_in_flight(const PipelineShape& shape, std::int64_t stage, std::span<const double> chunk_weight,
+                      std::span<const double> replayed) {
+  check_pipeline_shape(shape);
+  ORRERY_ASSERT(stage >= 0 && stage < shape.stages);
+  ORRERY_ASSERT(static_cast<std::int64_t>(chunk_weight.size()) >= shape.chunks);
+  ORRERY_ASSERT(replayed.empty() || static_cast<std::int64_t>(replayed.size()) >= shape.chunks);
+  const auto chunks_end = replayed.begin() + (replayed.empty() ? 0 : shape.chunks);
+  const double most_replayed = replayed.empty() ? 0.0 : *std::max_element(replayed.begin(), chunks_end);
+  if (splits_backward(shape.schedule)) { return split_peak(shape, stage, chunk_weight) + most_replayed; }
+  const std::int64_t p = shape.stages;
+  const std::int64_t v = shape.chunks;
+  const std::int64_t all = shape.micro_batches * v;
+  const std::int64_t first = std::min(all, warm_up_forwards(shape, stage) + 1);
+  if (v == 1) { return static_cast<double>(first) * chunk_weight[0] + most_replayed; }
+
+  const std::int64_t followed = all - first;  // backwards that a forward follows
+  const std::int64_t alternating = (followed >= p * v ? p * v : 0) + followed % (p * v);
+  const std::int64_t last = alternating + (replayed.empty() ? 0 : std::min(first, p * v));
+  double load = warm_load(shape, first, chunk_weight);
   double peak = load;
-  const std::int64_t last = std::min(all - warm_up - 1, p * v);
   for (std::int64_t k = 0; k < last;) {
-    const std::int64_t next = k + warm_up + 1;  // index of the forward that follows backward k
-    const std::int64_t run = std::min({p - k % p, p - next % p, last - k});
-    const auto entering = static_cast<std::size_t>(next / p % v);
+    const std::int64_t next = k + first;  // index of the forward that follows backward k
+    const bool is_followed = k < alternating;
+    const std::int64_t run =
+        is_followed ? std::min({p - k % p, p - next % p, alternating - k}) : std::min(p - k % p, last - k);
     const auto leaving = static_cast<std::size_t>(v - 1 - k / p % v);
-    const double in = chunk_weight[entering];
-    const double out = chunk_weight[leaving];
-    load += static_cast<double>(run) * (in - out);
-    peak = std::max(peak, load);
+    const double in = is_followed ? chunk_weight[static_cast<std::size_t>(next / p % v)] : 0.0;
+    const double change = in - chunk_weight[leaving];
+    const double end = load + static_cast<double>(run) * change;
+    if (!replayed.empty()) { peak = std::max(peak, std::max(load, end - change) + replayed[leaving]); }
+    peak = std::max(peak, end);
+    load = end;
     k += run;
   }
   return peak;

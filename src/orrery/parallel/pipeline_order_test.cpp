@@ -102,11 +102,14 @@ TEST(PipelineOrder, shapes_without_an_order_break_the_contract) {
   EXPECT_THROW((void)stage_order({ScheduleKind::gpipe, 1, 1, 0}, 0), InternalError);
 }
 
-double stepped_peak(const PipelineShape& shape, std::int64_t stage, const std::vector<double>& weight) {
+double stepped_peak(const PipelineShape& shape, std::int64_t stage, const std::vector<double>& weight,
+                    const std::vector<double>& replayed) {
   double load = 0.0;
   double peak = 0.0;
   for (const PipelineTask& task : stage_order(shape, stage)) {
-    load += (task.kind == PipelineTask::Kind::forward ? 1.0 : -1.0) * weight[static_cast<std::size_t>(task.chunk)];
+    const auto chunk = static_cast<std::size_t>(task.chunk);
+    if (task.kind == PipelineTask::Kind::backward) { peak = std::max(peak, load + replayed[chunk]); }
+    load += (task.kind == PipelineTask::Kind::forward ? 1.0 : -1.0) * weight[chunk];
     peak = std::max(peak, load);
   }
   return peak;
@@ -120,9 +123,14 @@ TEST(PipelinePeak, equals_stepping_through_the_order) {
   for_every_small_shape([&weights](const PipelineShape& shape) {
     for (std::int64_t i = 0; i < shape.stages; ++i) {
       for (const auto& weight : weights) {
-        ASSERT_EQ(peak_in_flight(shape, i, weight), stepped_peak(shape, i, weight))
+        ASSERT_EQ(peak_in_flight(shape, i, weight), stepped_peak(shape, i, weight, {0, 0, 0, 0}))
             << static_cast<int>(shape.schedule) << " p " << shape.stages << " v " << shape.chunks << " m "
             << shape.micro_batches << " stage " << i;
+        for (const auto& replayed : weights) {
+          ASSERT_EQ(peak_in_flight(shape, i, weight, replayed), stepped_peak(shape, i, weight, replayed))
+              << static_cast<int>(shape.schedule) << " p " << shape.stages << " v " << shape.chunks << " m "
+              << shape.micro_batches << " stage " << i;
+        }
       }
     }
   });
