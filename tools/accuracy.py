@@ -25,7 +25,7 @@ KINDS = (("training", ("training.csv", "training_vtrain_single_node.csv", "lora.
 TITLES = {"training": "Training steps, dense models", "dlrm_moe": "Training steps, mixtures of experts and recommenders",
           "parts": "Parts of a mixture's training step",
           "inference": "Batches of requests", "kernels": "Single kernels", "collectives": "Collectives",
-          "commands": "Ten sources that came last: steps, batches, kernels"}
+          "commands": "Ten sources added last: steps, batches, kernels"}
 NOT_SCORED = {"memory_unverified"}
 MIB = 1 << 20
 

@@ -132,9 +132,8 @@ void declare_how(Command& command, const SharedMachineFlags& flags, const std::s
   command.option(
       {"--backend", "NAME",
        "network model: congestion-unaware, congestion-aware (messages wait for links), flow (collectives share the "
-       "ports "
-       "of devices, at the times of estimate; on a cluster only); default: congestion-unaware in astra-sim semantics, "
-       "congestion-aware in physical semantics, flow with --cluster",
+       "ports of devices, at the times of estimate; on a cluster only); default: congestion-unaware in astra-sim "
+       "semantics, congestion-aware in physical semantics, flow with --cluster",
        heading, backends()},
       [flags](const std::string& text) { flags->backend = text; });
   command.option(

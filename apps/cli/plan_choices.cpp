@@ -39,8 +39,7 @@ const config::Record<SearchChoices>& search_record() {
         .optional("explain", &SearchChoices::explain, "why the best plan wins, compared with neighbouring plans")
         .optional("what_if", &SearchChoices::what_if,
                   "changes of memory, bandwidths, peak and batch, up to fourfold, at which other degrees win; about a "
-                  "hundred "
-                  "searches")
+                  "hundred searches")
         .optional("sample", &SearchChoices::sample,
                   "no search: this number of random points of the space with their results and the flags of \"orrery "
                   "estimate\" for each",

@@ -32,7 +32,7 @@ COLLECTIVES = "collectives.csv"
 # Their authors say that they are off by tens of percent, or the time is derived from other figures.
 NOT_COUNTED = {"bigscience_v100", "llama3_405b", "memory_unverified"}
 WIDER = {"dense": "training", "experts": "training", "adapters": "training", "recommenders": "training",
-         "one-domain": "collectives", "many-domains": "collectives"}
+         "collectives-one-domain": "collectives", "collectives-many-domains": "collectives"}
 KINDS = (*WIDER, "training", "inference", "kernels", "collectives", "parts", "any")
 BASES = ("measured", "generation", "prior")
 FEWEST_ROWS, FEWEST_SOURCES = 8, 4  # of a kind of its own

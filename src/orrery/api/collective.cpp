@@ -115,12 +115,7 @@ CollectiveTable table_on(const Target& target, Collective op, const std::string&
 // The interval of calls among all devices of a cluster.
 Result<std::optional<results::CollectiveRange>> range_of(const std::string& data_directory, const Target& target) {
   ORRERY_TRY(spreads, estimate::load_spreads(data_directory));
-  hardware::Basis basis = hardware::Basis::measured;
-  for (const auto& extent : target.group.extents) {
-    basis = std::max(basis, target.cluster.dimensions[static_cast<std::size_t>(extent.dimension)].link.basis);
-  }
-  const bool in_one_domain = target.group.extents.back().dimension == 0;
-  const auto kinds = estimate::kinds_of_collective(in_one_domain, basis);
+  const auto kinds = estimate::kinds_of_collective(target.group, target.cluster);
   const auto range = estimate::uncertainty_of(spreads, kinds, Seconds(1.0));
   if (!range) { return std::nullopt; }
   return results::CollectiveRange{range->p10.value(), range->p90.value(), range->kind, range->basis};

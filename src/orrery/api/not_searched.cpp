@@ -28,7 +28,15 @@ class UnsearchedChoices {
                     const explore::Space& space)
       : inputs_(inputs), job_(job), fixed_(request.job), request_(request), space_(space) {}
 
+  // Of a space file of the user's, only what the stack takes out of it.
   std::vector<std::string> list() {
+    if (!request_.space) { add_unsearched(); }
+    add_missing();
+    return std::move(texts_);
+  }
+
+ private:
+  void add_unsearched() {
     add_contexts();
     add_expert_slices();
     for (const PlanChoice* choice : parallel::choices_from({"schedule", "tp_overlap", "offload", "shard", kEnds})) {
@@ -40,11 +48,8 @@ class UnsearchedChoices {
         add_choice(*choice);
       }
     }
-    add_missing();
-    return std::move(texts_);
   }
 
- private:
   void add(bool applies, std::string text) {
     if (applies) { texts_.push_back(std::move(text)); }
   }
@@ -80,16 +85,29 @@ class UnsearchedChoices {
     });
   }
 
-  // "schedule zero-bubble, dualpipe: megatron-core has no such (--stack ideal)", of axes that the space has.
+  // "schedule dualpipe, which megatron-core does not have (--stack ideal)", of axes that the space has.
   void add_missing() {
     if (request_.job.stack.empty()) { return; }
     for (const auto& limit : estimate::choice_limits(inputs_.stack)) {
       const auto& part = parallel::part_of(limit.field);
       if (!is_axis(part.axis) || parallel::fixed_value(limit.field, fixed_)) { continue; }
+      if (request_.space && !leaves_out(limit.field)) { continue; }
       const std::string title = parallel::flag_of(parallel::choice_of(limit.field)).substr(2);
       add(true, fmt::format("{} {}, which {} does not have (--stack ideal)", title, join(limit.missing, ", "),
                             inputs_.stack.name));
     }
+  }
+
+  // Whether the space would have more points without the limit of this choice.
+  [[nodiscard]] bool leaves_out(parallel::PlanField field) const {
+    auto file = explore::with_values(*request_.space, request_.values);
+    if (!file) { return true; }
+    for (const auto& limit : estimate::choice_limits(inputs_.stack)) {
+      if (limit.field != field) { file->allowed.push_back({limit.field, limit.values}); }
+    }
+    const auto wider = explore::Space::make(std::move(*file), inputs_.model, job_, inputs_.cluster, fixed_,
+                                            inputs_.stack.overlap.gradient_reduce);
+    return !wider || wider->points() != space_.points();
   }
 
   [[nodiscard]] bool is_axis(std::string_view name) const {

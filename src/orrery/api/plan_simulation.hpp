@@ -34,6 +34,7 @@ struct PlanSimulationOptions {
 
 // What the simulated job does otherwise than the closed form, apart from sharing ports.
 [[nodiscard]] std::vector<std::string> differences(const parallel::Program& program, const hardware::Cluster& cluster,
-                                                   const generate::JobGraphs& graphs, const simulate::ClassJob& job);
+                                                   const hardware::Stack& stack, const generate::JobGraphs& graphs,
+                                                   const simulate::ClassJob& job);
 
 }  // namespace orrery::api

@@ -113,9 +113,8 @@ TEST(PlanSimulation, ranks_that_are_found_to_be_alike_have_the_times_of_unfolded
 Case expressible(Case c) {
   c.stack.overlap.interference = 0.0;
   c.stack.overlap.dispatch = false;
-  // Reductions of a step beside gathers of every micro-batch: estimate does not let a reduction that outlives its chunk
-  // wait for the next chunk's gathers.
-  if (c.plan.zero == 3) { c.stack.gradients.reduce_every = hardware::ReduceEvery::micro_batch; }
+  // With reductions once a step, gathers wait for them: a difference that the output names.
+  if (c.plan.zero == 3 && c.job.seq % 5 != 0) { c.stack.gradients.reduce_every = hardware::ReduceEvery::micro_batch; }
   c.plan.gather_overlap = c.plan.zero < 3 || c.job.seq % 3 != 0;  // any_plan() always has it
   return c;
 }
@@ -131,6 +130,14 @@ double tolerance(const simulate::FlowJob& job, const hardware::Cluster& cluster)
   return (1e-9 + byte) * static_cast<double>(nodes + 1);
 }
 
+// Whether the output names a cause of a difference other than the start of the optimizer, which is bounded.
+bool has_other_differences(const Program& program, const Case& c, const generate::JobGraphs& graphs,
+                           const simulate::ClassJob& job) {
+  const auto notes = differences(program, c.cluster, c.stack, graphs, job);
+  return std::any_of(notes.begin(), notes.end(),
+                     [](const std::string& note) { return !note.starts_with("a stage starts its optimizer"); });
+}
+
 // Excluded: decode of several micro-batches over several stages (estimate waits for all prefill), groups of unequal
 // shapes, and messages of a stage that cross different dimensions (one price for all in estimate).
 bool expect_agreement(const Case& c) {
@@ -139,11 +146,7 @@ bool expect_agreement(const Case& c) {
   const simulate::ClassJob job = job_of(c, graphs, false);
   const network::Fabric fabric(c.cluster, job.egress);
   const double slack = c.job.is_inference() ? 0.0 : optimizer_slack(program, fabric).value();
-  const auto notes = differences(program, c.cluster, graphs, job);
-  const bool has_others = std::any_of(notes.begin(), notes.end(), [](const std::string& note) {
-    return !note.starts_with("a stage starts its optimizer");  // that is `slack`
-  });
-  if (has_others) { return false; }
+  if (has_other_differences(program, c, graphs, job)) { return false; }
   const auto folded = simulate::folded(c.cluster, job, Folding::automatic);
   EXPECT_EQ(folded.unfolded_because, "");
   const double simulated = static_cast<double>(run(folded.job, false).makespan_ns()) * 1e-9;
@@ -183,6 +186,7 @@ std::optional<Errors> difference_by_sharing(const Case& c) {
   const Program program = program_of(c);
   const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::operators, 1});
   const simulate::ClassJob job = job_of(c, graphs, false);
+  if (has_other_differences(program, c, graphs, job)) { return std::nullopt; }
   if (!simulate::fold_obstacle(c.cluster, job)) {
     const results::Simulation shared = run(simulate::folded(c.cluster, job, Folding::automatic).job, true);
     if (shared.contention.empty()) { return std::nullopt; }
@@ -199,17 +203,17 @@ std::optional<Errors> difference_by_sharing(const Case& c) {
 TEST(PlanSimulation, sharing_ports_in_the_closed_form_brings_it_closer_to_the_simulation) {
   double with = 0.0, without = 0.0;
   int jobs = 0, farther = 0;
-  for (std::uint64_t seed = 0; jobs < orrery::test::cases(60); ++seed) {
+  for (std::uint64_t seed = 0; jobs < orrery::test::cases(30); ++seed) {
     SeededRandom random(seed);
     const auto difference = difference_by_sharing(expressible(any_case(random)));
-    if (!difference) { continue; }
+    // The simulator shares between some calls for which the closed form has no rule.
+    if (!difference || difference->with == difference->without) { continue; }
     ++jobs;
-    if (difference->with == difference->without) { continue; }  // what meets is not what the closed form knows to share
     with += difference->with;
     without += difference->without;
     farther += difference->with > difference->without + 1e-3 ? 1 : 0;
   }
-  EXPECT_LT(with, 0.8 * without);
+  EXPECT_LT(with, 0.3 * without) << with << " and " << without;
   EXPECT_LE(farther, jobs / 10);
 }
 

@@ -10,6 +10,7 @@
 #include "orrery/core/text.hpp"
 #include "orrery/estimate/stack_choice.hpp"
 #include "orrery/explore/neighbours.hpp"
+#include "orrery/parallel/plan_fields.hpp"
 
 namespace orrery::api {
 
@@ -43,6 +44,26 @@ Result<explore::SpaceFile> space_file_of(const std::string& data_directory, cons
   return explore::with_values(std::move(file), request.values);
 }
 
+bool is_missing(const config::Node& value, const estimate::ChoiceLimit& limit) {
+  return std::find(limit.missing.begin(), limit.missing.end(), value.scalar) != limit.missing.end();
+}
+
+// Lists of values of which the named stack has none.
+std::vector<Diagnostic> lacking_values(const PlanRequest& request, const hardware::Stack& stack,
+                                       const std::vector<estimate::ChoiceLimit>& limits) {
+  std::vector<Diagnostic> found;
+  for (const auto& limit : limits) {
+    const auto* given = request.values.find(parallel::part_of(limit.field).axis);
+    if (given == nullptr || given->items.empty()) { continue; }
+    const auto is_of_none = [&](const config::Node& value) { return is_missing(value, limit); };
+    if (!std::all_of(given->items.begin(), given->items.end(), is_of_none)) { continue; }
+    found.push_back(
+        {{"", 0, 0, parallel::flag_of(parallel::choice_of(limit.field))},
+         fmt::format("{} does not have {} (--stack ideal runs everything)", stack.name, join(limit.missing, ", "))});
+  }
+  return found;
+}
+
 }  // namespace
 
 Result<Problem> read_problem(const std::string& data_directory, const hardware::Catalogue& catalogue,
@@ -52,9 +73,11 @@ Result<Problem> read_problem(const std::string& data_directory, const hardware::
   inputs.stack.memory_reserve = 1.0 - (1.0 - inputs.stack.memory_reserve) * (1.0 - request.headroom);
   ORRERY_TRY(file, space_file_of(data_directory, request, inputs.model));
   if (!request.job.stack.empty()) {
-    for (auto& limit : estimate::choice_limits(inputs.stack)) {
-      file.allowed.push_back({limit.field, std::move(limit.values)});
+    auto limits = estimate::choice_limits(inputs.stack);
+    if (auto lacking = lacking_values(request, inputs.stack, limits); !lacking.empty()) {
+      return tl::make_unexpected(Failure{std::move(lacking)});
     }
+    for (auto& limit : limits) { file.allowed.push_back({limit.field, std::move(limit.values)}); }
   }
   parallel::Job job = estimate::job_of(request.job, inputs.model);
   if (!file.max_batch) {
@@ -77,11 +100,36 @@ Result<Space> space_over(const parallel::PartialPlan& fixed, const Problem& prob
 
 Result<Space> space_of(const PlanRequest& request, const Problem& problem) { return space_over(request.job, problem); }
 
+namespace {
+
+bool leaves_points(const parallel::PartialPlan& fixed, const Problem& problem) {
+  const auto space = space_over(fixed, problem);
+  return space && space->points() > 0;
+}
+
+// What the named stack does not have, if that alone leaves no points. The limits that are enough for it.
+std::optional<Diagnostic> lacking_stack(const PlanRequest& request, const Problem& problem) {
+  Problem unlimited = problem;
+  unlimited.file.allowed.clear();
+  if (problem.file.allowed.empty() || !leaves_points(request.job, unlimited)) { return std::nullopt; }
+  std::vector<std::string> lacking;
+  for (const auto& limit : estimate::choice_limits(problem.inputs.stack)) {
+    unlimited.file.allowed = {{limit.field, limit.values}};
+    if (leaves_points(request.job, unlimited)) { continue; }
+    const std::string flag = parallel::flag_of(parallel::choice_of(limit.field));
+    lacking.push_back(fmt::format("{} {}", flag.substr(2), join(limit.missing, ", ")));
+  }
+  std::string text =
+      fmt::format("no plan of the search is left: {} does not have {} (--stack ideal runs everything)",
+                  problem.inputs.stack.name, lacking.empty() ? "one of the choices of each" : join(lacking, "; "));
+  return Diagnostic{{"", 0, 0, "--stack"}, std::move(text)};
+}
+
+}  // namespace
+
 std::vector<Diagnostic> fixed_problems(const PlanRequest& request, const Problem& problem) {
-  const auto has_points = [&](const parallel::PartialPlan& fixed) {
-    const auto space = space_over(fixed, problem);
-    return space && space->points() > 0;
-  };
+  if (auto lacking = lacking_stack(request, problem)) { return {std::move(*lacking)}; }
+  const auto has_points = [&](const parallel::PartialPlan& fixed) { return leaves_points(fixed, problem); };
   return problems_of(request.job, problem.inputs, problem.job, has_points);
 }
 
@@ -110,7 +158,7 @@ results::PlanSearch Planning::run() {
   results::PlanSearch answer;
   answer.space = found_.space;
   answer.without_effect = space_.without_effect();
-  if (!request_.space) { answer.not_searched = not_searched(inputs_, space_.job(), request_, space_); }
+  answer.not_searched = not_searched(inputs_, space_.job(), request_, space_);
   if (found_.best.empty()) { answer.nothing_fits = why_nothing_fits(found_.space, inputs_); }
   for (const auto& candidate : found_.best) { answer.best.push_back(estimate(candidate.point)); }
   for (const auto& candidate : found_.front) { answer.front.push_back(estimate(candidate.point)); }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -70,6 +71,43 @@ TEST(StackLimits, values_that_a_flag_gives_are_limited_too) {
   request.job.recompute = parallel::Recompute::none;
   config::add(request.values, "zero", config::sequence_node({config::integer_node(1), config::integer_node(3)}));
   for (const auto& one : found(request).best) { EXPECT_NE(one.plan.number("zero"), 3); }
+}
+
+TEST(StackLimits, values_that_the_stack_does_not_have_are_refused) {
+  PlanRequest request = wide_search("hai-llm");
+  config::add(request.values, "zero", config::sequence_node({config::integer_node(2), config::integer_node(3)}));
+  const auto answer = Orrery(ORRERY_SOURCE_DATA_DIR).plan(request);
+  ASSERT_FALSE(answer);
+  EXPECT_THAT(answer.error().text(), HasSubstr("--zero: hai-llm does not have 2, 3"));
+}
+
+explore::SpaceFile with_schedules(const char* schedules) {
+  const auto root =
+      config::parse_yaml(fmt::format("axes: {{tp: [1], pp: [4], zero: [1], schedule: {}}}", schedules), "s");
+  EXPECT_TRUE(root);
+  auto file = explore::space_of(*root);
+  EXPECT_TRUE(file) << file.error().text();
+  return *file;
+}
+
+TEST(StackLimits, plan_names_what_the_stack_takes_out_of_a_space_file) {
+  PlanRequest request = wide_search("hai-llm");
+  request.job.global_batch = 16;
+  request.space = with_schedules("[gpipe, 1f1b]");
+  const auto search = found(request);
+  ASSERT_FALSE(search.best.empty());
+  for (const auto& one : search.best) { EXPECT_EQ(one.plan.text("schedule"), "1f1b"); }
+  EXPECT_THAT(search.not_searched,
+              testing::ElementsAre(HasSubstr("schedule gpipe, interleaved, which hai-llm does not have")));
+}
+
+TEST(StackLimits, a_space_file_without_anything_that_the_stack_has_is_refused) {
+  PlanRequest request = wide_search("megatron-core");
+  request.space = with_schedules("[gpipe, zero-bubble]");
+  const auto answer = Orrery(ORRERY_SOURCE_DATA_DIR).plan(request);
+  ASSERT_FALSE(answer);
+  EXPECT_THAT(answer.error().text(),
+              HasSubstr("--stack: no plan of the search is left: megatron-core does not have schedule "));
 }
 
 }  // namespace

@@ -242,14 +242,14 @@ TEST(EstimatorLaw, overlapped_gathers_never_slow_a_step_beyond_their_latencies_a
 // Calls that meet at a port are slower than alone.
 TEST(EstimatorLaw, sharing_ports_never_speeds_up_a_step) {
   int slower = 0;
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < 1600; ++seed) {
     SeededRandom random(seed);
     const Case c = any_case(random);
     const Seconds shared = step_time(c), apart = step_time(c, Ports::separate);
     ASSERT_TRUE(no_slower(apart, shared)) << "seed " << seed;
     slower += shared > apart ? 1 : 0;
   }
-  EXPECT_GT(slower, 50);
+  EXPECT_GT(slower, 100);
 }
 
 TEST(EstimatorLaw, halving_the_latencies_of_every_link_never_slows_a_step) {

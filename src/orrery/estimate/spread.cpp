@@ -41,9 +41,14 @@ std::vector<std::string> kinds_of(std::string_view kind, hardware::Basis basis) 
   return kinds;
 }
 
-std::vector<std::string> kinds_of_collective(bool in_one_domain, hardware::Basis of_links) {
+std::vector<std::string> kinds_of_collective(const network::Group& group, const hardware::Cluster& cluster) {
+  hardware::Basis of_links = hardware::Basis::measured;
+  for (const auto& extent : group.extents) {
+    of_links = std::max(of_links, cluster.dimensions[static_cast<std::size_t>(extent.dimension)].link.basis);
+  }
+  const bool in_one_domain = group.extents.empty() || group.extents.back().dimension == 0;
   std::vector<std::string> kinds;
-  add_kind(kinds, in_one_domain ? "one-domain" : "many-domains", of_links);
+  add_kind(kinds, in_one_domain ? "collectives-one-domain" : "collectives-many-domains", of_links);
   add_kind(kinds, "collectives", of_links);
   kinds.emplace_back(kAny);
   return kinds;

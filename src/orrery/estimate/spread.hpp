@@ -15,6 +15,7 @@
 #include "orrery/config/record.hpp"
 #include "orrery/core/error.hpp"
 #include "orrery/hardware/cluster.hpp"
+#include "orrery/network/group.hpp"
 #include "orrery/parallel/plan.hpp"
 #include "orrery/results/estimate.hpp"
 #include "orrery/workload/model.hpp"
@@ -44,9 +45,11 @@ struct Spreads {
 // cluster's figures ("training measured"), then without it.
 [[nodiscard]] std::vector<std::string> kinds_of(const parallel::Job& job, const workload::Model& model,
                                                 const hardware::Cluster& cluster);
-// The same of what is no job: "kernels", "parts"; and of collectives, by whether they are inside one scale-up domain.
+// The same of what is no job: "kernels", "parts"; and of collectives, by whether they are inside one scale-up domain,
+// with the weakest basis of the group's links.
 [[nodiscard]] std::vector<std::string> kinds_of(std::string_view kind, hardware::Basis basis);
-[[nodiscard]] std::vector<std::string> kinds_of_collective(bool in_one_domain, hardware::Basis of_links);
+[[nodiscard]] std::vector<std::string> kinds_of_collective(const network::Group& group,
+                                                           const hardware::Cluster& cluster);
 
 // The interval of a time, from the narrowest kind that the table has; nothing if it has none.
 [[nodiscard]] std::optional<results::Uncertainty> uncertainty_of(const Spreads& spreads,

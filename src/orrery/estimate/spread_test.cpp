@@ -36,8 +36,19 @@ TEST(Spread, kinds_of_jobs_go_from_the_narrowest_to_any) {
   job.task = parallel::Task::inference;
   EXPECT_THAT(kinds_of(job, model, cluster(16, measured)), ElementsAre("inference measured", "inference", "any"));
   EXPECT_THAT(kinds_of("kernels", hardware::Basis::generation), ElementsAre("kernels generation", "kernels", "any"));
-  EXPECT_THAT(kinds_of_collective(true, measured),
-              ElementsAre("one-domain measured", "one-domain", "collectives measured", "collectives", "any"));
+}
+
+// Of a collective, only the links count that its group uses.
+TEST(Spread, a_collective_belongs_to_a_kind_by_the_links_of_its_group) {
+  hardware::Cluster two_nodes = cluster(16, hardware::Basis::prior);
+  ASSERT_EQ(two_nodes.dimensions.size(), 2U);
+  two_nodes.dimensions[0].link.basis = hardware::Basis::measured;
+  two_nodes.dimensions[1].link.basis = hardware::Basis::generation;
+  EXPECT_THAT(kinds_of_collective(network::Group{.extents = {{0, 8}}}, two_nodes),
+              ElementsAre("collectives-one-domain measured", "collectives-one-domain", "collectives measured",
+                          "collectives", "any"));
+  EXPECT_EQ(kinds_of_collective(network::Group{.extents = {{0, 8}, {1, 2}}}, two_nodes).front(),
+            "collectives-many-domains generation");
 }
 
 TEST(Spread, a_range_is_the_time_times_the_quantiles_of_the_first_kind_that_is_known) {
@@ -59,7 +70,7 @@ TEST(Spread, the_table_that_ships_has_every_kind_of_job_as_a_range_around_it) {
   ASSERT_TRUE(spreads) << spreads.error().text();
   ASSERT_FALSE(spreads->kinds.empty());
   for (const char* kind : {"dense", "experts", "adapters", "recommenders", "training", "inference", "kernels",
-                           "one-domain", "many-domains", "collectives", "parts", "any"}) {
+                           "collectives-one-domain", "collectives-many-domains", "collectives", "parts", "any"}) {
     EXPECT_TRUE(uncertainty_of(*spreads, {kind}, Seconds(1.0))) << kind;
   }
   for (const auto& spread : spreads->kinds) {

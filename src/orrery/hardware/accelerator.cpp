@@ -61,8 +61,7 @@ std::string doubtful_cores(const Accelerator& accelerator) {
   if (each >= kLeast && each <= kMost) { return {}; }
   return fmt::format(
       "cores {} of {} means {:.3g} TFLOP/s per core; tiles are measured on cores of 1.6 to 918 TFLOP/s, so kernels may "
-      "be "
-      "{} than estimated: cores is the number of GEMM tiles that the chip computes at a time "
+      "be {} than estimated: cores is the number of GEMM tiles that the chip computes at a time "
       "(docs/guide/my-hardware.md)",
       accelerator.cores, accelerator.name, each.value() / 1e12, each < kLeast ? "many times faster" : "slower");
 }

@@ -85,16 +85,16 @@ std::string cannot_have(const Cluster& cluster, std::int64_t devices, std::size_
   return fmt::format("{} devices are not a whole number of {}; nearest: {}", devices, what, join(near, " or "));
 }
 
-// Below this share of a block, blocks that are as full as can be would carry much of what is priced between blocks.
-constexpr std::int64_t kLeastShare = 4;
+// Blocks are filled evenly. With less than a quarter of each, a job that fills some blocks and leaves the others empty
+// has much less traffic between blocks than what is priced: such a cluster gets a warning.
+constexpr std::int64_t kBlockParts = 4;
 
-// What to say of a block of `full` devices of which a job takes `share`.
+// The warning for blocks of `full` devices of which a job uses `share` each.
 std::string scattered(std::int64_t devices, const NetworkDimension& inner, std::int64_t full, std::int64_t share,
                       const NetworkDimension& outer) {
   return fmt::format(
-      "{} devices do not fill blocks of {} evenly: priced with {} on each \"{}\", so that more traffic crosses \"{}\" "
-      "than "
-      "in full blocks with one partly filled",
+      "{} devices do not fill blocks of {} evenly; priced as {} per \"{}\", so more traffic crosses \"{}\" than "
+      "with full blocks",
       devices, full, share, inner.name, outer.name);
 }
 
@@ -181,7 +181,7 @@ Result<Cluster> scaled(Cluster cluster, std::int64_t devices) {
     block *= full;
     placed *= share;
     const bool has_outer = i + 1 < dimensions.size();
-    if (has_outer && placed < devices && kLeastShare * share < full) {
+    if (has_outer && placed < devices && kBlockParts * share < full) {
       cluster.warnings.push_back(scattered(devices, dimension, block, placed, dimensions[i + 1]));
     }
     if (share < full) {

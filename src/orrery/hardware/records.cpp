@@ -234,8 +234,7 @@ const Record<NetworkDimension>& Described<NetworkDimension>::record() {
                     {.min = kLeastBandwidth, .max = kMostBandwidth, .unit = "Gb/s"})
           .optional("oversubscription", &NetworkDimension::oversubscription,
                     "of its switches: bandwidth of all devices / bandwidth through the switches; 1 = non-blocking. If "
-                    "given, the "
-                    "dimension is a tier of switches above the next inner one and uses its ports",
+                    "given, the dimension is a tier of switches above the next inner one and uses its ports",
                     {.min = 1.0, .max = 1e4})
           .required("link", &NetworkDimension::link, "a link class, or the name of one");
   return record;

@@ -140,8 +140,7 @@ void check_context_parallel(PlanChecker& check, const workload::Model& model, co
   check.require(kv_heads % plan.cp == 0 || plan.cp % kv_heads == 0, "--cp", [&] {
     return fmt::format(
         "\"{}\" is neither a divisor nor a multiple of the {} key-value heads of a tensor-parallel rank; nearest "
-        "divisors: "
-        "{}",
+        "divisors: {}",
         plan.cp, kv_heads, nearest_divisors(kv_heads, plan.cp));
   });
 }

@@ -33,7 +33,7 @@ struct CollectiveRow {
 // The 80 % interval of every time, as factors of it.
 struct CollectiveRange {
   double p10 = 1.0, p90 = 1.0;
-  std::string kind;   // "many-domains measured"
+  std::string kind;   // "collectives-many-domains measured"
   std::string basis;  // the rows that it is from
 };
 

@@ -26,8 +26,7 @@ TEST(Deadlock, a_send_of_another_size_is_named) {
   EXPECT_EQ(refusal(ring(2),
                     [](std::uint32_t rank) { return std::vector{rank == 0 ? send(5, 1, 1000) : receive(6, 0, 2000)}; }),
             "w.1.et rank 1, node 6: waits for 2000 B with tag 0 from rank 0, which has no matching send; its node 5 "
-            "sends 1000 "
-            "B (1 of 2 ranks cannot finish)");
+            "sends 1000 B (1 of 2 ranks cannot finish)");
 }
 
 TEST(Deadlock, a_rank_that_never_joins_is_named) {

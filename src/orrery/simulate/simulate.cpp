@@ -78,8 +78,7 @@ void warn_of_defects(const SimulationJob& job, const Machine& machine, std::vect
                   [](const RankGraph& p) { return p.replayed_broadcasts; })) {
     warnings.emplace_back(
         "BROADCAST nodes take their recorded duration, whatever their size, as in ASTRA-sim; --semantics physical "
-        "sends "
-        "their bytes");
+        "sends their bytes");
   }
   warn_of_unreceived_sends(job, machine, warnings);
   if (has_tree_of_another_collective(job)) {

@@ -84,8 +84,7 @@ std::optional<std::string> foreign_json(std::string_view start) {
   const bool is_chrome = json.is_list() ? json.has_any({"ph"}) : json.has_any({"traceEvents", "schemaVersion"});
   if (is_chrome) {
     return "is a Chrome trace in JSON, the format of PyTorch's profiler (Kineto); \"orrery trace import\" will read "
-           "it, "
-           "but is not built yet";
+           "it, but is not built yet";
   }
   if (!json.schema().empty() && json.has_any({"nodes", "pid", "start_ts"})) {
     return fmt::format(

@@ -145,12 +145,10 @@ constexpr StackFacts kTorchtitan{
     .adapters = Adapter::Targets::all,
     .splits_micro_batch = true,
     .source =
-        "as above; its local batch size is cut into as many micro-batches as there are stages "
-        "(pytorch/torchtitan: pipeline_parallel_microbatches, in its releases of 2024 and 2025); with stages it does "
-        "not "
-        "reshard weights after forward (get_fsdp_reshard_after_forward_policy in torchtitan/distributed/fsdp.py, "
-        "policy "
-        "\"default\"; read 2026-11)"};
+        "as above; its local batch size is cut into as many micro-batches as there are stages (pytorch/torchtitan: "
+        "pipeline_parallel_microbatches, in its releases of 2024 and 2025); with stages it does not reshard weights "
+        "after forward (get_fsdp_reshard_after_forward_policy in torchtitan/distributed/fsdp.py, policy \"default\"; "
+        "read 2026-11)"};
 
 constexpr StackFacts kLlama3{.stack = "llama3",
                              .zero = 2,
@@ -160,12 +158,11 @@ constexpr StackFacts kLlama3{.stack = "llama3",
                              .ends_are_layers = true,
                              .source =
                                  "arXiv 2407.21783 section 3.3.2: FSDP does not reshard weights after forward; the "
-                                 "interleaved schedule; one layer "
-                                 "fewer on the first and the last stage, so that the first chunk of the first stage "
-                                 "has only the embedding and the "
-                                 "last chunk of the last stage only the head, which with 126 layers on 16 stages means "
-                                 "one layer a chunk; no activation checkpointing at 8,192 tokens, which "
-                                 "is also what a rank has of 131,072 with cp 16; unverified, from memory"};
+                                 "interleaved schedule; one layer fewer on the first and the last stage, so that the "
+                                 "first chunk of the first stage has only the embedding and the last chunk of the last "
+                                 "stage only the head, which with 126 layers on 16 stages means one layer a chunk; no "
+                                 "activation checkpointing at 8,192 tokens, which is also what a rank has of 131,072 "
+                                 "with cp 16; unverified, from memory"};
 
 constexpr StackFacts kAutomodelExperts{
     .stack = "automodel",
@@ -175,10 +172,9 @@ constexpr StackFacts kAutomodelExperts{
     .expert_parallel_over_all = true,
     .source =
         "its mixtures run on Transformer Engine and DeepEP (NVIDIA-NeMo/Automodel: docs/performance-summary.mdx); "
-        "where "
-        "that page has a dash for ep, its benchmarks have all ranks (ep_size 64 of 64, 8 of 8: "
-        "examples/benchmark/configs/gptoss_{120b,20b}_te_deepep.yaml@037e04a6a2, read 2026-11); its dense rows, "
-        "mostly adapters on one GPU, are taken as eager code: unverified"};
+        "where that page has a dash for ep, its benchmarks have all ranks (ep_size 64 of 64, 8 of 8: "
+        "examples/benchmark/configs/gptoss_{120b,20b}_te_deepep.yaml@037e04a6a2, read 2026-11); its dense rows, mostly "
+        "adapters on one GPU, are taken as eager code: unverified"};
 
 constexpr StackFacts kMaxText{.stack = "maxtext",
                               .zero = 3,
@@ -189,26 +185,24 @@ constexpr StackFacts kHugeCtr{
     .precision = hardware::Precision::fp16,
     .tables = {workload::TableSharding::balanced, workload::TableSharding::row, 16'777, 26'214},
     .source =
-        "config_DGXH100_1x8x6912.sh and _8x8x2112.sh of NVIDIA's DLRM-DCNv2 (mlcommons/training_results_v3.1): "
-        "mixed precision, sharding plans auto and hier_auto, which split tables by rows until ranks have equal shares, "
+        "config_DGXH100_1x8x6912.sh and _8x8x2112.sh of NVIDIA's DLRM-DCNv2 (mlcommons/training_results_v3.1): mixed "
+        "precision, sharding plans auto and hier_auto, which split tables by rows until ranks have equal shares, "
         "DP_SHARDING_THRESHOLD 0.008 and 0.0125 GiB; on several nodes its all-to-all reduces partial sums within a "
-        "node "
-        "first (CommunicationStrategy.Hierarchical), which Orrery models for row-wise tables only; read 2026-11"};
+        "node first (CommunicationStrategy.Hierarchical), which Orrery models for row-wise tables only; read 2026-11"};
 constexpr StackFacts kSok{.stack = "sok",
                           .precision = hardware::Precision::fp16,
                           .tables = {workload::TableSharding::balanced, workload::TableSharding::balanced},
                           .source =
                               "NVIDIA-Merlin/HugeCTR: sparse_operation_kit/documents/tutorials/DLRM_Benchmark; rows "
-                              "distributed over all ranks, "
-                              "which balanced parts come nearest to: unverified, from memory"};
+                              "distributed over all ranks, which balanced parts come nearest to: unverified, from "
+                              "memory"};
 
 constexpr StackFacts kTimedLayers{
     .stack = "megatron-core",
     .casts_inputs = true,
     .source =
         "aiconfigurator times a linear layer's forward call on two-byte activations, of which narrow formats make a "
-        "copy "
-        "first (collector/*/collect_gemm.py: \"op.forward(x)\" with x in bf16; unverified, from memory)"};
+        "copy first (collector/*/collect_gemm.py: \"op.forward(x)\" with x in bf16; unverified, from memory)"};
 
 constexpr StackFacts kTimedCalls{
     .stack = "megatron-core",

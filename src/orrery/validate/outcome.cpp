@@ -95,13 +95,7 @@ Outcome outcome(const CollectiveScenario& scenario) {
     const std::int64_t members = scenario.cluster.dimensions[d].size;
     if (members > 1) { group.extents.push_back({static_cast<int>(d), members}); }
   }
-  // Only links count.
-  hardware::Basis basis = hardware::Basis::measured;
-  for (const auto& extent : group.extents) {
-    basis = std::max(basis, scenario.cluster.dimensions[static_cast<std::size_t>(extent.dimension)].link.basis);
-  }
-  const bool in_one_domain = group.extents.empty() || group.extents.back().dimension == 0;
-  const auto kinds = estimate::kinds_of_collective(in_one_domain, basis);
+  const auto kinds = estimate::kinds_of_collective(group, scenario.cluster);
   if (!scenario.collective) { return {fabric.transfer(scenario.bytes, group.extents.back().dimension), kinds}; }
   const Seconds time = fabric.price(*scenario.collective, scenario.bytes, group, scenario.algorithm).time;
   if (is_finite(time)) { return {time, kinds}; }
