@@ -104,7 +104,8 @@ std::vector<std::string> notes_on_order(const parallel::Program& program, const 
 
 // Both use one stream: gathers of every micro-batch, and reductions that may last longer than their layers' backward.
 bool gathers_wait_for_reductions(const parallel::Plan& plan, const hardware::Stack& stack) {
-  return plan.zero == 3 && plan.reduces_under_backward() && !parallel::reduces_every_micro_batch(plan, stack);
+  return plan.zero == 3 && parallel::reduces_under_backward(plan, stack) &&
+         !parallel::reduces_every_micro_batch(plan, stack);
 }
 
 }  // namespace

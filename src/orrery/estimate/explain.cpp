@@ -46,10 +46,12 @@ results::PlanValue value_of(const parallel::PlanChoice& choice, const parallel::
 results::PlanSummary summary(const Program& program) {
   static const auto choices = parallel::choices_from(results::kMainChoices);
   const bool has_tables = program.plan.tables.sharding != workload::TableSharding::none;
+  parallel::Plan plan = program.plan;
+  plan.dp_overlap = program.reduces_under_backward;
   results::PlanSummary summary;
   const auto add = [&](bool of_recommenders) {
     for (const auto* choice : choices) {
-      if (choice->of_recommenders == of_recommenders) { summary.values.push_back(value_of(*choice, program.plan)); }
+      if (choice->of_recommenders == of_recommenders) { summary.values.push_back(value_of(*choice, plan)); }
     }
   };
   add(false);

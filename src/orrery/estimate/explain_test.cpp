@@ -228,7 +228,7 @@ TEST(Explain, results_repeat_the_plan_and_the_job) {
     ASSERT_EQ(e.plan.number("micro_batches"), parallel::micro_batches(c.job, c.plan));
     ASSERT_EQ(e.plan.is_on("sequence_parallel"), c.plan.sequence_parallel);
     ASSERT_EQ(e.plan.number("zero"), c.plan.zero);
-    ASSERT_EQ(e.plan.is_on("dp_overlap"), c.plan.reduces_under_backward());
+    ASSERT_EQ(e.plan.is_on("dp_overlap"), parallel::reduces_under_backward(c.plan, c.stack));
     ASSERT_EQ(e.devices, c.cluster.devices);
     ASSERT_EQ(e.global_batch, c.job.global_batch);
     ASSERT_EQ(e.seq, c.job.seq);

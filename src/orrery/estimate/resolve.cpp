@@ -41,7 +41,7 @@ bool gives_sharding(const Request& request) {
 }
 
 std::vector<std::string> chosen_fields(const Request& request, const parallel::Job& job, const OpenChoice& choice,
-                                       const workload::Model& model) {
+                                       const workload::Model& model, const hardware::Stack& stack) {
   const parallel::Plan& plan = choice.plan;
   std::vector<std::string> chosen;
   if (!request.dp) {
@@ -69,7 +69,7 @@ std::vector<std::string> chosen_fields(const Request& request, const parallel::J
   }
   for (const auto& field : choice.fields) { chosen.push_back(chosen_text(choice, field)); }
   if (!job.is_inference() && !request.dp_overlap) {
-    const bool is_disabled = plan.dp_overlap && !plan.reduces_under_backward();
+    const bool is_disabled = plan.dp_overlap && !parallel::reduces_under_backward(plan, stack);
     chosen.push_back(is_disabled ? "dp-overlap off (offloaded data is fetched for the last backward)"
                                  : fmt::format("dp-overlap {} (the stack's default)", plan.dp_overlap ? "on" : "off"));
   }
@@ -150,7 +150,7 @@ Result<ResolvedPlan> resolve(const Request& request, const workload::Model& mode
   if (!found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
   Estimator estimator(model, cluster, stack, job);
   const OpenChoice choice = fastest(estimator, plans);
-  return ResolvedPlan{choice.plan, chosen_fields(request, job, choice, model)};
+  return ResolvedPlan{choice.plan, chosen_fields(request, job, choice, model, stack)};
 }
 
 }  // namespace orrery::estimate

@@ -101,8 +101,8 @@ TEST(Scaled, blocks_that_are_filled_by_less_than_a_quarter_give_a_warning) {
   const auto cluster = scaled(pods, 8 * 389);
   EXPECT_EQ(sizes(cluster), (Sizes{8, 1, 389}));
   EXPECT_THAT(cluster->warnings,
-              testing::ElementsAre(testing::HasSubstr("3112 devices do not fill blocks of 3072 evenly: "
-                                                      "priced with 8 on each")));
+              testing::ElementsAre(testing::HasSubstr("3112 devices do not fill blocks of 3072 evenly; "
+                                                      "priced as 8 per \"rail\"")));
 }
 
 // Eight pods, one node of each more than eight: a job of 389 nodes is smaller than the cluster.

@@ -190,7 +190,7 @@ class PlanLowering {
   // reduced over the two stages after each has reduced its own over the replicas (Megatron-LM's order). It comes last,
   // because the two stages wait for each other there.
   void lower_finish(RankClass& rank_class) {
-    if (!reduces_every_micro_batch(plan_, context_.stack) && !plan_.reduces_under_backward()) {
+    if (!reduces_every_micro_batch(plan_, context_.stack) && !reduces_under_backward(plan_, context_.stack)) {
       Block reduce{"gradient.reduce", {}};
       append_reduction(reduce, context_, rank_class.parameters, rank_class.expert_parameters);
       append_finish(rank_class.finish_reduce, std::move(reduce));
@@ -301,6 +301,7 @@ void Lowerer::begin(const Job& job, const Plan& plan) {
   ORRERY_ASSERT(is_valid(model_, job, plan, cluster_.devices));
   program_.job = job;
   program_.plan = plan;
+  program_.reduces_under_backward = reduces_under_backward(plan, stack_);
   program_.pipeline = {plan.schedule, plan.pp, chunks_of(plan), micro_batches(job, plan)};
 }
 

@@ -22,7 +22,7 @@ void SegmentLowering::lower(ChunkProgram& chunk, std::span<const PartUse> uses) 
     return;
   }
   const bool always = reduces_every_micro_batch(plan, context_.stack);
-  const bool last = always || plan.reduces_under_backward();
+  const bool last = always || reduces_under_backward(plan, context_.stack);
   if (context_.splits()) {
     chunk.backward = backward(uses, &Part::backward, true, false);
     chunk.weight = backward(uses, &Part::weight, false, always);

@@ -85,6 +85,11 @@ bool reduces_every_micro_batch(const Plan& plan, const hardware::Stack& stack) {
   return true;
 }
 
+bool reduces_under_backward(const Plan& plan, const hardware::Stack& stack) {
+  const bool fetches = plan.offload.weights || plan.offload.activations;
+  return plan.dp_overlap && (!fetches || reduces_every_micro_batch(plan, stack));
+}
+
 Bytes stored_weights(const hardware::Stack& stack, const Plan& plan, Bytes weight_element, Bytes dense_bytes,
                      Bytes expert_bytes, double dense, double expert) {
   const Bytes wider = weight_copies(stack, weight_element, plan).stored - weight_element;

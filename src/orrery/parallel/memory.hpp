@@ -93,6 +93,11 @@ struct Shards {
 // backward. Otherwise a rank accumulates whole gradients, also under ZeRO-2 and 3 (ReduceEvery::step).
 [[nodiscard]] bool reduces_every_micro_batch(const Plan& plan, const hardware::Stack& stack);
 
+// Whether gradient reductions overlap with the backward pass. Data fetched from the second tier for a backward would be
+// serialized with the reductions of the last backward, so these then wait for its end; reductions in every micro-batch
+// do not.
+[[nodiscard]] bool reduces_under_backward(const Plan& plan, const hardware::Stack& stack);
+
 // Stored weights of one rank: `dense_bytes` and `expert_bytes` of all weights as they are computed with, of which
 // `dense` and `expert` are trained.
 [[nodiscard]] Bytes stored_weights(const hardware::Stack& stack, const Plan& plan, Bytes weight_element,

@@ -154,12 +154,6 @@ struct PlanChoices {
   // Ranks that share one sharded copy of dense weights, and the number of such copies.
   [[nodiscard]] std::int64_t shards() const { return shard > 0 ? shard : replicas(); }
   [[nodiscard]] std::int64_t sharded_copies() const { return replicas() / shards(); }
-  // Gradient reductions overlap with the backward pass. Data fetched from the second tier for a backward would be
-  // serialized with the reductions of the last backward, so these then wait for its end; reductions in every
-  // micro-batch do not.
-  [[nodiscard]] bool reduces_under_backward() const {
-    return dp_overlap && (zero >= 2 || !(offload.weights || offload.activations));
-  }
   // Weights that replicas shard are gathered while earlier layers compute.
   [[nodiscard]] bool overlaps_gathers() const { return dp_overlap && gather_overlap; }
   friend bool operator==(const PlanChoices&, const PlanChoices&) = default;

@@ -396,7 +396,6 @@ PlanChoice dp_overlap() {
               PlanField::dp_overlap, [](auto& plan) -> auto& { return plan.dp_overlap; });
   row.refused_in_inference = true;
   row.otherwise = overlap_data_parallel_otherwise;
-  row.reported = [](const Plan& plan) -> std::int64_t { return plan.reduces_under_backward() ? 1 : 0; };
   set_of_replicas(row.parts[0], kCopies, one_copy);
   return row;
 }

@@ -193,6 +193,7 @@ struct Program {
   // Each rank sends 1 / tp of the tensor. The receiving ranks gather it when the task before has ended: the gather is
   // the beginning of the task that needs it.
   bool gathers_transfers = false;
+  bool reduces_under_backward = false;  // gradient reductions overlap with backward
   IdVector<BlockId, SharedBlock> blocks;
   IdVector<ChunkProgramId, ChunkProgram> chunks;  // identical chunks, of one stage or of several, share one
   IdVector<RankClassId, RankClass> classes;
