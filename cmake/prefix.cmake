@@ -2,8 +2,8 @@
 # are compiled a few at a time. No source relies on either: `./dev lint` builds without both, and so does
 # -DORRERY_PREFIX=OFF -DORRERY_UNITY=OFF.
 #
-# prefix(TARGET)        for a room: precompiled headers, sources compiled in batches
-# prefix(TARGET ALONE)  for a program or bench: precompiled headers
+# prefix(TARGET)        for a room or the program: precompiled headers, sources compiled in batches. The helpers of a command
+#                       (apps/cli) are in a namespace named after it: of_plan
 # prefix(TARGET TEST)   for a test executable: the same, with the headers of the test libraries. The tests of a file are in
 #                       a namespace named after it, so that their helpers cannot collide with those of another file
 option(ORRERY_PREFIX "Precompile the headers that nearly every source includes (g++ only)" ON)
@@ -43,7 +43,7 @@ set_source_files_properties(
   PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 function(prefix target)
-  if(ORRERY_UNITY AND NOT "${ARGN}" STREQUAL ALONE)
+  if(ORRERY_UNITY)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${ORRERY_BATCH})
   endif()
   if(ORRERY_PREFIX AND "${ARGN}" STREQUAL TEST)

@@ -17,6 +17,7 @@
 
 namespace orrery::cli {
 
+namespace of_collective {
 namespace {
 
 constexpr const char* kExample = "orrery collective --op all_reduce --size 1MiB:1GiB:x2 --cluster dgx-h100";
@@ -189,8 +190,10 @@ void declare(Command& command, const Shared& options) {
 }
 
 }  // namespace
+}  // namespace of_collective
 
 Command collective_command() {
+  using namespace of_collective;
   Command command("collective", "Predict the time of one collective operation over a range of sizes.");
   const auto options = std::make_shared<Options>();
   declare(command, options);

@@ -9,6 +9,7 @@
 
 namespace orrery::cli {
 
+namespace of_completion {
 namespace {
 
 constexpr const char* kFooter = R"(Examples
@@ -26,8 +27,10 @@ Result<int> run(const std::string& shell) {
 }
 
 }  // namespace
+}  // namespace of_completion
 
 Command completion_command() {
+  using namespace of_completion;
   Command command("completion", "Print a script that completes commands, flags and catalogue names in a shell.");
   const auto shell = std::make_shared<std::string>();
   command.positional({"shell", "SHELL", "bash, zsh or fish", "", {"bash", "zsh", "fish"}},

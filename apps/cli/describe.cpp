@@ -8,6 +8,7 @@
 
 namespace orrery::cli {
 
+namespace of_describe {
 namespace {
 
 constexpr const char* kFooter = R"(Examples
@@ -43,8 +44,10 @@ Result<int> run(const Options& options) {
 }
 
 }  // namespace
+}  // namespace of_describe
 
 Command describe_command() {
+  using namespace of_describe;
   Command command("describe",
                   "Print a catalogue entry, or a YAML file that defines one, as YAML with the sources of its figures.");
   const auto options = std::make_shared<Options>();

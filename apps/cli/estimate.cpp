@@ -12,6 +12,7 @@
 
 namespace orrery::cli {
 
+namespace of_estimate {
 namespace {
 
 constexpr const char* kExample =
@@ -53,8 +54,10 @@ Result<int> run(const Options& options) {
 }
 
 }  // namespace
+}  // namespace of_estimate
 
 Command estimate_command() {
+  using namespace of_estimate;
   Command command(
       "estimate",
       "Predict time, memory and communication of a training step, or of a batch of requests, for one parallel plan.");

@@ -18,6 +18,7 @@
 
 namespace orrery::cli {
 
+namespace of_generate {
 namespace {
 
 constexpr const char* kExample =
@@ -76,8 +77,10 @@ Result<int> run(const Options& options) {
 }
 
 }  // namespace
+}  // namespace of_generate
 
 Command generate_command() {
+  using namespace of_generate;
   Command command("generate", "Write a plan as Chakra execution graphs, one per rank or one per class of ranks.");
   const auto options = std::make_shared<Options>();
   options->job.declare(command, "Plan (values that are not given are chosen, and printed)");

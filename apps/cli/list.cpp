@@ -20,6 +20,7 @@
 
 namespace orrery::cli {
 
+namespace of_list {
 namespace {
 
 constexpr const char* kFooter = R"(Examples
@@ -196,13 +197,16 @@ Result<int> run(const Options& options) {
 }
 
 }  // namespace
+}  // namespace of_list
 
 const std::vector<std::string>& listed_kinds() {
+  using namespace of_list;
   static const std::vector<std::string> kinds = {"models", "clusters", "accelerators", "links", "stacks", "algorithms"};
   return kinds;
 }
 
 Command list_command() {
+  using namespace of_list;
   Command command("list", "List catalogue entries of one kind, and how many of their figures are unverified.");
   const auto options = std::make_shared<Options>();
   const std::string output(kOutputGroup);

@@ -14,6 +14,7 @@
 
 namespace orrery::cli {
 
+namespace of_plan {
 namespace {
 
 constexpr const char* kExample =
@@ -179,8 +180,10 @@ Result<int> run(const Options& options) {
 }
 
 }  // namespace
+}  // namespace of_plan
 
 Command plan_command() {
+  using namespace of_plan;
   Command command("plan",
                   "Search for the parallel plans with the shortest step, or batch of requests, that fit in memory.");
   const auto options = std::make_shared<Options>();

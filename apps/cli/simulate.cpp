@@ -24,6 +24,7 @@
 
 namespace orrery::cli {
 
+namespace of_simulate {
 namespace {
 
 constexpr const char* kExample =
@@ -298,8 +299,10 @@ void declare_rest(Command& command, const Shared& options) {
 }
 
 }  // namespace
+}  // namespace of_simulate
 
 Command simulate_command() {
+  using namespace of_simulate;
   Command command("simulate", "Run a plan or execution graphs on a simulated machine.");
   const auto options = std::make_shared<Options>();
   // --cluster and --semantics are flags of all forms of the command; the rest is of mad-max.

@@ -15,7 +15,7 @@ namespace orrery::cli {
 
 namespace {
 
-constexpr const char* kFooter = R"(Examples
+constexpr const char* kTraceFooter = R"(Examples
   orrery trace info run.*.et
   orrery trace check run.*.et && orrery trace stats run.0.et
   orrery trace print run.0.et | head -3
@@ -48,7 +48,7 @@ Command trace_command() {
   all.push_back(not_built("link", "Merge host and device traces of PyTorch. Not built yet."));
   all.push_back(not_built("import", "Convert PyTorch and Kineto traces to Chakra. Not built yet."));
   command.subcommands(std::move(all));
-  command.footer(kFooter);
+  command.footer(kTraceFooter);
   return command;
 }
 

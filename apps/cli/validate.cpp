@@ -14,6 +14,7 @@
 
 namespace orrery::cli {
 
+namespace of_validate {
 namespace {
 
 constexpr const char* kFooter = R"(Examples
@@ -58,8 +59,10 @@ Result<int> run(const Options& options) {
 }
 
 }  // namespace
+}  // namespace of_validate
 
 Command validate_command() {
+  using namespace of_validate;
   Command command("validate", "Compare predictions with published measurements.");
   const auto options = std::make_shared<Options>();
   const std::string tables = "Tables";
