@@ -110,5 +110,26 @@ TEST(StackLimits, a_space_file_without_anything_that_the_stack_has_is_refused) {
               HasSubstr("--stack: no plan of the search is left: megatron-core does not have schedule "));
 }
 
+// DeepSeek-V3 as it was trained (arXiv 2412.19437, section 3.2): its set of recomputed modules is the one of the wide
+// space with which DualPipe fits, so the search finds it.
+TEST(StackLimits, the_wide_space_has_the_published_recompute_of_deepseek_v3) {
+  PlanRequest request = wide_search("hai-llm");
+  request.job.model = "deepseek-v3";
+  request.job.cluster = "hgx-h800";
+  request.job.devices = 2048;
+  request.job.global_batch = 15'360;
+  request.job.seq = 4096;
+  request.job.precision = hardware::Precision::fp8;
+  request.job.tp = request.job.cp = 1;
+  request.job.pp = 16;
+  request.job.ep = 64;
+  request.job.zero = 1;
+  request.job.schedule = parallel::ScheduleKind::dualpipe;
+  request.job.offload = parallel::Offload{};
+  const auto search = found(request);
+  ASSERT_FALSE(search.best.empty());
+  EXPECT_EQ(search.best.front().plan.text("recompute_modules"), "layernorm,mla_up_proj,act,moe_act");
+}
+
 }  // namespace
 }  // namespace orrery::api::stack_limits_test
