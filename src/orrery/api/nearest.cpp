@@ -149,7 +149,9 @@ class Changes {
 
   void with_narrower_formats() {
     if (hardware::element_size(request_.job.precision) < Bytes(2.0)) { return; }
-    for (const auto precision : {hardware::Precision::fp8, hardware::Precision::fp4}) {
+    const bool serves = request_.job.task == parallel::Task::inference;
+    for (const auto precision : {hardware::Precision::fp8, hardware::Precision::int8, hardware::Precision::fp4}) {
+      if (hardware::is_integer(precision) && !serves) { continue; }
       PlanRequest changed = request_;
       changed.job.precision = precision;
       if (try_change(changed, fmt::format("--precision {}", hardware::name_of(precision)))) { return; }

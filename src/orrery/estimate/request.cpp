@@ -36,7 +36,7 @@ void add_job_fields(config::Record<Request>& record) {
                 {.min = 1, .max = kLargestBatch})
       .optional("seq", &Request::seq, "tokens per sequence in training; vision models define it",
                 {.min = 1, .max = kLongestSequence})
-      .optional("precision", &Request::precision, "number format of GEMM inputs")
+      .optional("precision", &Request::precision, "number format of GEMM inputs; int8: inference only (W8A8)")
       .optional("weight_format", &Request::weight_format,
                 "format in which weights that are not trained are stored: in inference, or under --lora (QLoRA); "
                 "default: that of GEMM inputs")
@@ -152,6 +152,9 @@ std::vector<Diagnostic> format_problems(const Request& request) {
     if (!holds) { found.push_back({{"", 0, 0, flag}, std::move(message)}); }
   };
   const bool is_inference = request.task == parallel::Task::inference;
+  require(is_inference || !hardware::is_integer(request.precision), "--precision",
+          fmt::format("{} is a format of inference only; valid in training: bf16, fp16, fp8, fp4, tf32, fp32",
+                      quote(hardware::name_of(request.precision))));
   require(is_inference || !request.kv_format, "--kv-format", "inference only: training keeps no KV cache");
   if (request.weight_format && !is_inference && request.lora == 0) {
     const auto trained = trained_format(request.precision);

@@ -257,6 +257,15 @@ TEST(Request, formats_of_storage_need_weights_that_are_not_trained_and_a_cache) 
   EXPECT_TRUE(problems(request).empty());  // as trained weights are stored anyway
 }
 
+TEST(Request, int8_products_are_of_inference_only) {
+  Request request;
+  request.precision = hardware::Precision::int8;
+  EXPECT_THAT(texts_of(problems(request)), ElementsAre("--precision: \"int8\" is a format of inference only; valid in "
+                                                       "training: bf16, fp16, fp8, fp4, tf32, fp32"));
+  request.task = parallel::Task::inference;
+  EXPECT_TRUE(problems(request).empty());
+}
+
 TEST(Request, each_task_has_its_required_fields) {
   EXPECT_THAT(needed_fields(parallel::Task::pretrain), ElementsAre("global_batch"));
   EXPECT_THAT(needed_fields(parallel::Task::finetune), ElementsAre("global_batch"));

@@ -20,8 +20,13 @@ namespace orrery::config {
 template <>
 struct EnumNames<hardware::Precision> {
   using P = hardware::Precision;
-  static constexpr std::array<std::pair<P, std::string_view>, 6> value{
-      {{P::bf16, "bf16"}, {P::fp16, "fp16"}, {P::fp8, "fp8"}, {P::fp4, "fp4"}, {P::tf32, "tf32"}, {P::fp32, "fp32"}}};
+  static constexpr std::array<std::pair<P, std::string_view>, 7> value{{{P::bf16, "bf16"},
+                                                                        {P::fp16, "fp16"},
+                                                                        {P::fp8, "fp8"},
+                                                                        {P::fp4, "fp4"},
+                                                                        {P::int8, "int8"},
+                                                                        {P::tf32, "tf32"},
+                                                                        {P::fp32, "fp32"}}};
 };
 
 template <>

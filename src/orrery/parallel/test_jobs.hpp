@@ -439,6 +439,7 @@ Case any_inference_case(Range&& range) {
   c.plan.cp = 1;
   c.job.task = Task::inference;
   c.job.adapter = {};
+  if (range(0, 4) == 0) { c.job.precision = hardware::Precision::int8; }
   c.job.formats.weights = any_weight_format(range);
   if (any_flag(range)) { c.job.formats.cache = static_cast<hardware::CacheFormat>(range(0, 5)); }
   if (any_flag(range)) { c.job.formats.attention = hardware::Precision::fp8; }

@@ -115,6 +115,22 @@ TEST(Adapters, inference_reads_narrow_weights_as_they_are_stored) {
   EXPECT_EQ(cast.casts, Bytes(128 * (4 + 2)));
 }
 
+// W8A8: 128 weights of 1 byte, and one copy of the 64 inputs: 2 bytes read, 1 written. The cache keeps its 16 bits also
+// in stacks that keep it in the format of fp8 inputs.
+TEST(Adapters, int8_products_read_one_byte_a_weight_and_cast_their_inputs_once) {
+  Slice part = slice(2, 4);
+  part.pass = Pass::prefill;
+  const Kernel wide = find(layer_operators(tiny_llama(), Stack{}, part), "attention.qkv").forward;
+  part.precision = hardware::Precision::int8;
+  const Kernel narrow = find(layer_operators(tiny_llama(), Stack{}, part), "attention.qkv").forward;
+  EXPECT_EQ(narrow.precision, hardware::Precision::int8);
+  EXPECT_EQ(narrow.bytes, wide.bytes - Bytes(128 + 64));
+  EXPECT_EQ(narrow.casts, Bytes(64 * (2 + 1)));
+  EXPECT_EQ(narrow.launches, wide.launches + 1);
+  EXPECT_EQ(cache_element(hardware::Precision::int8, {}, true), 2.0);
+  EXPECT_EQ(cache_element(hardware::Precision::fp8, {}, true), 1.0);
+}
+
 // The GEMMs of the MLP need their inputs for weight gradients only: 128 + 256 B. Norms and the activation keep theirs.
 // A norm without a weight gradient is one kernel backward.
 TEST(Adapters, frozen_products_without_one_keep_no_input) {

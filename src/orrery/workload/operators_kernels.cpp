@@ -146,7 +146,8 @@ WeightElements weight_elements(hardware::Precision precision, const Formats& for
 
 double cache_element(hardware::Precision precision, const Formats& formats, bool narrow) {
   if (formats.cache) { return hardware::element_size(*formats.cache).value(); }
-  return std::max(hardware::element_size(precision).value(), narrow ? kNarrowestCache : kNarrowestActivation);
+  const bool follows = narrow && !hardware::is_integer(precision);  // int8: a recipe of weights and activations only
+  return std::max(hardware::element_size(precision).value(), follows ? kNarrowestCache : kNarrowestActivation);
 }
 
 Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& slice) {
