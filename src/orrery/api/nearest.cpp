@@ -80,6 +80,7 @@ class Changes {
     more_devices(devices);
     without_flags();
     with_offload();
+    with_8_bit_adam();
     with_narrower_formats();
     with_narrower_weights();
     return std::move(found_);
@@ -134,6 +135,19 @@ class Changes {
       changed.job.offload = serves ? parallel::Offload{.weights = true} : offload;
       if (try_change(changed, fmt::format("--offload {}", serves ? "weights" : name)) || serves) { return; }
     }
+  }
+
+  // Moments of 8 bits, where the stack has them.
+  void with_8_bit_adam() {
+    if (request_.job.task == parallel::Task::inference || request_.job.optimizer) { return; }
+    const auto problem = read_problem(data_directory_, catalogue_, request_);
+    if (!problem) { return; }
+    const auto& has = problem->inputs.stack.limits.optimizers;
+    const auto name = hardware::name_of(hardware::OptimizerKind::adam8bit);
+    if (!has.empty() && std::find(has.begin(), has.end(), name) == has.end()) { return; }
+    PlanRequest changed = request_;
+    changed.job.optimizer = hardware::OptimizerKind::adam8bit;
+    (void)try_change(changed, fmt::format("--optimizer {}", name));
   }
 
   // Weights that are not trained in fewer bits, where the arithmetic cannot be narrower.

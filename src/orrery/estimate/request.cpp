@@ -57,6 +57,9 @@ void add_job_fields(config::Record<Request>& record) {
 
 void add_gradient_fields(config::Record<Request>& record) {
   record
+      .optional("optimizer", &Request::optimizer,
+                "optimizer: Adam, Adam with 8-bit moments, SGD with momentum, or Muon for the matrices of layers (Adam "
+                "for the rest); default: adam")
       .optional("gradient_precision", &Request::gradient_precision,
                 "number format in which gradients are accumulated, of at least 16 bits; default: the stack's")
       .optional("reduce_precision", &Request::reduce_precision,
@@ -129,6 +132,7 @@ std::vector<Diagnostic> mad_max_problems(const Request& request) {
   note(request.prompt.has_value(), "--prompt", "has --seq in every task");
   note(request.generate.has_value(), "--generate", "has no such choice");
   note(request.lora > 0, "--lora", "has --freeze");
+  note(request.optimizer.has_value(), "--optimizer", "counts 3 x weights whatever the optimizer");
   constexpr std::string_view kOneFormat = "has one format, --precision";
   note(request.weight_format.has_value(), "--weight-format", kOneFormat);
   note(request.kv_format.has_value(), "--kv-format", kOneFormat);
@@ -192,6 +196,7 @@ std::vector<Diagnostic> problems(const Request& request) {
   const auto of_training = [&](bool typed, const std::string& flag) {
     require(!is_inference || !typed, flag, "training only: no effect with --task inference");
   };
+  of_training(request.optimizer.has_value(), "--optimizer");
   of_training(request.bucket.has_value(), "--bucket");
   of_training(request.reduce_every.has_value(), "--reduce-every");
   of_training(request.gradient_precision.has_value(), "--gradient-precision");
@@ -234,6 +239,7 @@ parallel::Job job_of(const Request& request, const workload::Model& model) {
 }
 
 hardware::Stack stack_of(const Request& request, hardware::Stack stack) {
+  if (request.optimizer) { stack.optimizer.kind = *request.optimizer; }
   if (request.gradient_precision) { stack.gradients.element = hardware::element_size(*request.gradient_precision); }
   if (request.reduce_precision) { stack.gradients.reduce_element = hardware::element_size(*request.reduce_precision); }
   if (request.reduce_every) { stack.gradients.reduce_every = *request.reduce_every; }

@@ -386,8 +386,9 @@ Record<OptimizerPolicy> optimizer_policy() {
           "shards_are_master", &OptimizerPolicy::shards_are_master,
           "ZeRO-3: the sharded weights are the master copy; the copy that is computed with exists only while it is "
           "gathered")
-      .optional("moment_element", &OptimizerPolicy::state_element, "optimizer state per weight, all moments together",
-                {.max = Bytes(64.0), .unit = "B"});
+      .optional("moment_element", &OptimizerPolicy::state_element,
+                "optimizer state per weight with Adam, all moments together", {.max = Bytes(64.0), .unit = "B"})
+      .optional("optimizer", &OptimizerPolicy::kind, "default of --optimizer");
 }
 
 Record<TablePolicy> table_policy() {
@@ -438,6 +439,7 @@ Record<hardware::StackLimits> stack_limits() {
       .optional("schedules", &StackLimits::schedules, "pipeline schedules that it has, as in --schedule; empty = all")
       .optional("shardings", &StackLimits::shardings,
                 "shardings over data parallelism that it has: stages as in --zero, and hybrid (--shard); empty = all")
+      .optional("optimizers", &StackLimits::optimizers, "optimizers that it has, as in --optimizer; empty = all")
       .optional("overlaps", &StackLimits::overlaps,
                 "overlaps of tensor-parallel communication that it has, as in --tp-overlap; empty = all");
 }

@@ -12,6 +12,7 @@
 #include "orrery/config/record.hpp"
 #include "orrery/hardware/accelerator.hpp"
 #include "orrery/hardware/cluster.hpp"
+#include "orrery/hardware/optimizer_kind.hpp"
 #include "orrery/hardware/stack.hpp"
 #include "orrery/hardware/storage_format.hpp"
 
@@ -47,6 +48,13 @@ struct EnumNames<hardware::CacheFormat> {
   using F = hardware::CacheFormat;
   static constexpr std::array<std::pair<F, std::string_view>, 5> value{
       {{F::bf16, "bf16"}, {F::fp16, "fp16"}, {F::fp8, "fp8"}, {F::int8, "int8"}, {F::int4, "int4"}}};
+};
+
+template <>
+struct EnumNames<hardware::OptimizerKind> {
+  using K = hardware::OptimizerKind;
+  static constexpr std::array<std::pair<K, std::string_view>, 4> value{
+      {{K::adam, "adam"}, {K::adam8bit, "adam8bit"}, {K::sgd, "sgd"}, {K::muon, "muon"}}};
 };
 
 template <>

@@ -9,6 +9,7 @@
 
 #include "orrery/core/units.hpp"
 #include "orrery/hardware/accelerator.hpp"
+#include "orrery/hardware/optimizer_kind.hpp"
 
 namespace orrery::hardware {
 
@@ -91,7 +92,11 @@ struct OptimizerPolicy {
   Bytes master_element{4.0};       // master copy of a weight; 0: weights are their own master
   bool shards_are_master = false;  // ZeRO-3: the sharded weights are the master copy, and the copy that is computed
                                    // with exists only while it is gathered (PyTorch FSDP)
-  Bytes state_element{8.0};        // optimizer state per weight, all moments together
+  Bytes state_element{8.0};        // of Adam, or of the stack's only optimizer: state per weight, all moments together
+  OptimizerKind kind = OptimizerKind::adam;
+
+  [[nodiscard]] Bytes state() const { return state_per_weight(kind, state_element); }
+  [[nodiscard]] Bytes matrix_state() const { return state_per_matrix_weight(kind, state_element); }
 };
 
 // Embedding tables of recommenders. Their optimizer is sparse: it accesses only rows that a batch has looked up.
@@ -129,12 +134,13 @@ struct HostPolicy {
 
 // What the software has; an empty list is everything.
 struct StackLimits {
-  std::vector<std::string> tasks;      // pretrain, finetune, inference
-  std::vector<std::string> models;     // transformer, encoder-decoder, vision, recommender
-  std::vector<std::string> makers;     // of accelerators: NVIDIA, AMD, Google, Intel, AWS
-  std::vector<std::string> schedules;  // of the pipeline: 1f1b, interleaved, ...
-  std::vector<std::string> shardings;  // stages of ZeRO: 0, 1, 2, 3; and hybrid
-  std::vector<std::string> overlaps;   // of tensor-parallel communication: none, ring, pipe
+  std::vector<std::string> tasks;       // pretrain, finetune, inference
+  std::vector<std::string> models;      // transformer, encoder-decoder, vision, recommender
+  std::vector<std::string> makers;      // of accelerators: NVIDIA, AMD, Google, Intel, AWS
+  std::vector<std::string> schedules;   // of the pipeline: 1f1b, interleaved, ...
+  std::vector<std::string> shardings;   // stages of ZeRO: 0, 1, 2, 3; and hybrid
+  std::vector<std::string> optimizers;  // adam, adam8bit, sgd, muon
+  std::vector<std::string> overlaps;    // of tensor-parallel communication: none, ring, pipe
 };
 
 struct Stack {

@@ -127,6 +127,7 @@ Operator factor(const Sizes& z, const Linear& base, std::string_view name, std::
   l.groups_read = base.groups_read;
   Operator op = linear_gemms(z, l);
   op.parameters = real(l.groups) * real(n) * real(k);
+  op.matrices = {real(l.groups), k, n};
   save_input(op, kept * z.element, from);
   return op;
 }
@@ -225,6 +226,7 @@ void append_linear(std::vector<Operator>& list, const Sizes& z, const Linear& l)
   if (z.frozen()) {
     op.backward_weight = {};
   } else {
+    op.matrices = {real(l.groups), l.k, l.n};
     const double as_read = l.wide ? z.element : z.matrix_element;
     op.saved_input = Bytes(l.input * (l.input_element > 0.0 ? l.input_element : as_read));
     op.input_from = l.input_from;
