@@ -341,6 +341,7 @@ Request any_request() {
   r.weight_format = maybe(static_cast<hardware::StorageFormat>(choice(8)));
   r.kv_format = maybe(static_cast<hardware::CacheFormat>(choice(5)));
   r.attention_precision = maybe(hardware::Precision::fp8);
+  r.optimizer = maybe(static_cast<hardware::OptimizerKind>(choice(4)));
   r.bucket = maybe(4e7);
   r.reduce_every = maybe(hardware::ReduceEvery::step);
   r.cp_method = static_cast<workload::ContextMethod>(choice(2));

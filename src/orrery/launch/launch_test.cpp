@@ -30,6 +30,31 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
+TEST(Launch, every_tool_says_which_optimizer_it_launches) {
+  for (const Tool tool : kAllTools) {
+    std::vector<std::string> seen;
+    for (const auto kind : {hardware::OptimizerKind::adam, hardware::OptimizerKind::adam8bit,
+                            hardware::OptimizerKind::sgd, hardware::OptimizerKind::muon}) {
+      TrainingRun run = test::llama_405b();
+      run.stack.optimizer.kind = kind;
+      const Launch launch = test::launched(tool, run);
+      std::string all = launch.text;
+      for (const auto& note : launch.notes) { all += note; }
+      EXPECT_THAT(seen, testing::Not(testing::Contains(all))) << name_of(tool) << " " << hardware::name_of(kind);
+      seen.push_back(all);
+    }
+  }
+}
+
+TEST(Launch, muon_shards_whole_matrices_without_the_distributed_optimizer) {
+  TrainingRun run = test::llama_405b();
+  run.stack.optimizer.kind = hardware::OptimizerKind::muon;
+  const Launch launch = test::launched(Tool::megatron, run);
+  EXPECT_THAT(launch.text, testing::HasSubstr("--optimizer dist_muon"));
+  EXPECT_THAT(launch.text, testing::Not(testing::HasSubstr("--use-distributed-optimizer")));
+  EXPECT_THAT(test::launched(Tool::nemo, run).text, testing::HasSubstr("optimizer.optimizer=dist_muon"));
+}
+
 TEST(Launch, the_published_plan_of_llama_405b_is_said_whole_by_megatron) {
   const auto launch = test::launched(Tool::megatron, test::llama_405b());
   EXPECT_THAT(launch.notes, IsEmpty());

@@ -23,7 +23,7 @@ Case small(OptimizerKind kind) {
   Case c;
   c.model = test::gpt(2, 64, 4, 1024);
   c.job = {8, 128, hardware::Precision::bf16, Task::pretrain};
-  c.cluster = test::cluster_of({8});
+  c.cluster = test::cluster_of({1});
   c.stack.optimizer.kind = kind;
   return c;
 }
@@ -31,6 +31,7 @@ Case small(OptimizerKind kind) {
 Case replicated(OptimizerKind kind, int zero) {
   Case c = small(kind);
   c.plan.dp = 8;
+  c.cluster = test::cluster_of({8});
   c.plan.zero = zero;
   return c;
 }
@@ -40,7 +41,7 @@ Program lowered(const Case& c) { return lower(c.model, c.job, c.plan, c.cluster,
 std::vector<Item> update_of(const Program& program) {
   std::vector<Item> items;
   for (const auto& step : program.classes[RankClassId(0)].finish) {
-    const Block& block = *program.blocks[step.block];
+    const Block& block = *program.blocks[step.work];
     if (block.name == "optimizer") { items.insert(items.end(), block.items.begin(), block.items.end()); }
   }
   return items;
@@ -126,6 +127,7 @@ TEST(LowerOptimizer, zero_3_gathers_momentum_and_orthogonalizes_everywhere) {
 TEST(LowerOptimizer, slices_are_orthogonalized_on_their_own) {
   Case c = small(OptimizerKind::muon);
   c.plan.tp = 2;
+  c.cluster = test::cluster_of({2});
   // qkv 64 x 96, output 32 x 64, 64 x 128, 128 x 64: m = 64 with n = 96 + 128 + 128, and m = 32 with n = 64.
   const double layer =
       10.0 * (2.0 * 64 * 64 * (96.0 + 128 + 128) + 3.0 * 64 * 64 * 64 + 2.0 * 32 * 32 * 64 + 32.0 * 32 * 32);
