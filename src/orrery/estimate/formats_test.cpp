@@ -148,6 +148,24 @@ TEST(Formats, fp8_attention_saves_less_than_half_of_attention_and_changes_no_mem
   EXPECT_EQ(narrow.memory.total(), usual.memory.total());
 }
 
+// A pass over each tensor, or scales per block that the GEMMs load and apply: never faster than delayed scaling, and
+// the same memory.
+TEST(Formats, scales_of_the_tensor_or_of_blocks_cost_time) {
+  Work work = Work("llama-3.1-8b", "dgx-h100", 8);
+  work.plan.sequence_parallel = true;
+  work.job.global_batch = 8;
+  work.job.seq = 4096;
+  work.job.precision = hardware::Precision::fp8;
+  const auto delayed = work.estimate();
+  for (const auto recipe : {hardware::Fp8Recipe::current, hardware::Fp8Recipe::block}) {
+    work.stack.fp8_recipe = recipe;
+    const auto other = work.estimate();
+    EXPECT_GT(other.step_time, delayed.step_time) << hardware::name_of(recipe);
+    EXPECT_LT(other.step_time, 1.25 * delayed.step_time) << hardware::name_of(recipe);
+    EXPECT_EQ(other.memory.total(), delayed.memory.total()) << hardware::name_of(recipe);
+  }
+}
+
 // W8A8 on A100: half the weights of bf16 and twice the rate. Casts, attention, head and cache keep their time, so the
 // prefill is between half and all of that of bf16.
 TEST(Formats, int8_products_halve_weights_and_speed_up_the_prefill) {

@@ -37,6 +37,10 @@ void add_job_fields(config::Record<Request>& record) {
       .optional("seq", &Request::seq, "tokens per sequence in training; vision models define it",
                 {.min = 1, .max = kLongestSequence})
       .optional("precision", &Request::precision, "number format of GEMM inputs; int8: inference only (W8A8)")
+      .optional(
+          "fp8_recipe", &Request::fp8_recipe,
+          "with --precision fp8, scales of GEMM inputs: per tensor, from earlier steps (delayed) or from the tensor "
+          "itself (current), or per block of 128; default: the stack's")
       .optional("weight_format", &Request::weight_format,
                 "format in which weights that are not trained are stored: in inference, or under --lora (QLoRA); "
                 "default: that of GEMM inputs")
@@ -44,6 +48,9 @@ void add_job_fields(config::Record<Request>& record) {
                 "inference: format of the KV cache; default: 16 bits, or that of GEMM inputs where the stack does so")
       .optional("attention_precision", &Request::attention_precision,
                 "number format of the inputs of attention's GEMMs; default: that of --precision, at least 16 bits")
+      .optional("optimizer", &Request::optimizer,
+                "optimizer: Adam, Adam with 8-bit moments, SGD with momentum, or Muon for the matrices of layers (Adam "
+                "for the rest); default: adam")
       .optional("prompt", &Request::prompt, "prompt tokens per sequence in inference",
                 {.min = 1, .max = kLongestSequence})
       .optional("generate", &Request::generate, "generated tokens per sequence in inference",
@@ -57,9 +64,6 @@ void add_job_fields(config::Record<Request>& record) {
 
 void add_gradient_fields(config::Record<Request>& record) {
   record
-      .optional("optimizer", &Request::optimizer,
-                "optimizer: Adam, Adam with 8-bit moments, SGD with momentum, or Muon for the matrices of layers (Adam "
-                "for the rest); default: adam")
       .optional("gradient_precision", &Request::gradient_precision,
                 "number format in which gradients are accumulated, of at least 16 bits; default: the stack's")
       .optional("reduce_precision", &Request::reduce_precision,
@@ -137,6 +141,7 @@ std::vector<Diagnostic> mad_max_problems(const Request& request) {
   note(request.weight_format.has_value(), "--weight-format", kOneFormat);
   note(request.kv_format.has_value(), "--kv-format", kOneFormat);
   note(request.attention_precision.has_value(), "--attention-precision", kOneFormat);
+  note(request.fp8_recipe.has_value(), "--fp8-recipe", "has no casts");
   if (!request.freeze.empty() && request.task != parallel::Task::finetune) {
     found.push_back({{"", 0, 0, "--freeze"}, "needs --task finetune"});
   }
@@ -159,6 +164,8 @@ std::vector<Diagnostic> format_problems(const Request& request) {
   require(is_inference || !hardware::is_integer(request.precision), "--precision",
           fmt::format("{} is a format of inference only; valid in training: bf16, fp16, fp8, fp4, tf32, fp32",
                       quote(hardware::name_of(request.precision))));
+  require(request.precision == hardware::Precision::fp8 || !request.fp8_recipe, "--fp8-recipe",
+          "needs --precision fp8");
   require(is_inference || !request.kv_format, "--kv-format", "inference only: training keeps no KV cache");
   if (request.weight_format && !is_inference && request.lora == 0) {
     const auto trained = trained_format(request.precision);
@@ -239,6 +246,7 @@ parallel::Job job_of(const Request& request, const workload::Model& model) {
 }
 
 hardware::Stack stack_of(const Request& request, hardware::Stack stack) {
+  if (request.fp8_recipe) { stack.fp8_recipe = *request.fp8_recipe; }
   if (request.optimizer) { stack.optimizer.kind = *request.optimizer; }
   if (request.gradient_precision) { stack.gradients.element = hardware::element_size(*request.gradient_precision); }
   if (request.reduce_precision) { stack.gradients.reduce_element = hardware::element_size(*request.reduce_precision); }

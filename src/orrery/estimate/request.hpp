@@ -39,7 +39,8 @@ struct Request : parallel::PartialPlan {
   std::int64_t lora = 0;
   workload::Adapter::Targets lora_targets = workload::Adapter::Targets::attention;
 
-  std::optional<hardware::OptimizerKind> optimizer;       // training only; not given: the stack's default
+  std::optional<hardware::Fp8Recipe> fp8_recipe;          // with fp8 only; not given: the stack's default
+  std::optional<hardware::OptimizerKind> optimizer;       // training only; not given: adam
   std::optional<hardware::Precision> gradient_precision;  // not given: the stack's default
   std::optional<hardware::Precision> reduce_precision;    // not given: the stack's default
   std::optional<hardware::ReduceEvery> reduce_every;      // not given: the stack's default

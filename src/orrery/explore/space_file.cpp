@@ -38,7 +38,8 @@ constexpr auto kJobFields = std::to_array<std::string_view>({"model",
                                                              "kv_format",
                                                              "attention_precision",
                                                              "reduce_every",
-                                                             "optimizer"});
+                                                             "optimizer",
+                                                             "fp8_recipe"});
 constexpr std::array<std::string_view, 3> kOwnKeys{"max_batch", "count_invalid", "axes"};
 
 constexpr std::int64_t kLargestBatch = 1'000'000'000;

@@ -12,6 +12,8 @@ constexpr Bytes kTwoQuantizedMoments{2.0 * (1.0 + 4.0 / 2048.0)};
 
 }  // namespace
 
+std::string_view name_of(Fp8Recipe recipe) { return config::enum_name(recipe); }
+
 std::string_view name_of(OptimizerKind kind) { return config::enum_name(kind); }
 
 Bytes state_per_weight(OptimizerKind kind, Bytes moments) {

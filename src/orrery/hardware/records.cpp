@@ -387,8 +387,7 @@ Record<OptimizerPolicy> optimizer_policy() {
           "ZeRO-3: the sharded weights are the master copy; the copy that is computed with exists only while it is "
           "gathered")
       .optional("moment_element", &OptimizerPolicy::state_element,
-                "optimizer state per weight with Adam, all moments together", {.max = Bytes(64.0), .unit = "B"})
-      .optional("optimizer", &OptimizerPolicy::kind, "default of --optimizer");
+                "optimizer state per weight with Adam, all moments together", {.max = Bytes(64.0), .unit = "B"});
 }
 
 Record<TablePolicy> table_policy() {
@@ -454,6 +453,7 @@ const Record<Stack>& Described<Stack>::record() {
           .part(&Stack::attention, attention_policy())
           .part(&Stack::storage, storage_policy())
           .part(&Stack::fusion, fusion_policy())
+          .optional("fp8_recipe", &Stack::fp8_recipe, "default of --fp8-recipe")
           .optional("stream_traffic", &Stack::stream_traffic,
                     "memory traffic of element-wise kernels / least possible (copies, casts, separate accumulations)",
                     {.min = 1.0, .max = 100.0})

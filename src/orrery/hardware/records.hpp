@@ -51,6 +51,13 @@ struct EnumNames<hardware::CacheFormat> {
 };
 
 template <>
+struct EnumNames<hardware::Fp8Recipe> {
+  using R = hardware::Fp8Recipe;
+  static constexpr std::array<std::pair<R, std::string_view>, 3> value{
+      {{R::delayed, "delayed"}, {R::current, "current"}, {R::block, "block"}}};
+};
+
+template <>
 struct EnumNames<hardware::OptimizerKind> {
   using K = hardware::OptimizerKind;
   static constexpr std::array<std::pair<K, std::string_view>, 4> value{

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "orrery/core/units.hpp"
@@ -35,6 +36,15 @@ struct StoragePolicy {
   // one and in that of GEMM inputs for the other, where these differ.
   Bytes attention_output_element{0.0};
 };
+
+// Scales of GEMM inputs in fp8.
+enum class Fp8Recipe : std::uint8_t {
+  delayed,  // per tensor, from the largest values of earlier steps: an input is cast in one pass
+  current,  // per tensor, from its own largest value: a pass before the cast finds it, and no cast is part of another
+            // kernel
+  block,    // per 1 x 128 elements, and per 128 x 128 of a weight (arXiv:2412.19437, section 3.3.2): cast in one pass
+};
+[[nodiscard]] std::string_view name_of(Fp8Recipe recipe);
 
 // Which operations are one kernel instead of several.
 struct FusionPolicy {
@@ -93,7 +103,7 @@ struct OptimizerPolicy {
   bool shards_are_master = false;  // ZeRO-3: the sharded weights are the master copy, and the copy that is computed
                                    // with exists only while it is gathered (PyTorch FSDP)
   Bytes state_element{8.0};        // of Adam, or of the stack's only optimizer: state per weight, all moments together
-  OptimizerKind kind = OptimizerKind::adam;
+  OptimizerKind kind = OptimizerKind::adam;  // of the job; adam: the optimizer that state_element describes
 
   [[nodiscard]] Bytes state() const { return state_per_weight(kind, state_element); }
   [[nodiscard]] Bytes matrix_state() const { return state_per_matrix_weight(kind, state_element); }
@@ -150,6 +160,7 @@ struct Stack {
   AttentionPolicy attention;
   StoragePolicy storage;
   FusionPolicy fusion;
+  Fp8Recipe fp8_recipe = Fp8Recipe::delayed;
   double stream_traffic =
       1.0;  // traffic of element-wise kernels / least possible: copies, casts, separate accumulations
   OverlapPolicy overlap;

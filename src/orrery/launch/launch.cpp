@@ -129,17 +129,6 @@ void note_formats(Tool tool, const TrainingRun& run, Launch& launch) {
   }
 }
 
-// Megatron-LM and Megatron-Bridge have an option for it.
-void note_optimizer(Tool tool, const TrainingRun& run, Launch& launch) {
-  const auto kind = run.stack.optimizer.kind;
-  if (kind == hardware::OptimizerKind::adam || tool == Tool::megatron || tool == Tool::nemo) { return; }
-  launch.notes.push_back(fmt::format("--optimizer {}: {}", hardware::name_of(kind),
-                                     tool == Tool::deepspeed
-                                         ? "the training script passes the optimizer to deepspeed.initialize"
-                                         : "torchtitan's [optimizer] builds Adam and AdamW; its training script "
-                                           "needs another one"));
-}
-
 }  // namespace
 
 Result<Launch> emit(Tool tool, const TrainingRun& run) {
@@ -147,7 +136,6 @@ Result<Launch> emit(Tool tool, const TrainingRun& run) {
   ORRERY_TRY(launch, emit_as_written(tool, run));
   if (auto noted = note_others(tool, run, launch); !noted) { return tl::make_unexpected(noted.error()); }
   note_formats(tool, run, launch);
-  note_optimizer(tool, run, launch);
   return launch;
 }
 

@@ -251,6 +251,23 @@ class PlanSettings {
     sheet_.note(flag, "applies to all layers but the last, which cannot be offloaded");
   }
 
+  [[nodiscard]] const char* fp8_recipe() const {
+    switch (run_.stack.fp8_recipe) {
+      case hardware::Fp8Recipe::delayed: return "delayed";
+      case hardware::Fp8Recipe::current: return "tensorwise";
+      case hardware::Fp8Recipe::block: return "blockwise";
+    }
+    return "";
+  }
+  [[nodiscard]] const char* fp8_configuration() const {
+    switch (run_.stack.fp8_recipe) {
+      case hardware::Fp8Recipe::delayed: return "bf16_with_fp8_delayed_scaling_mixed";
+      case hardware::Fp8Recipe::current: return "bf16_with_fp8_current_scaling_mixed";
+      case hardware::Fp8Recipe::block: return "bf16_with_fp8_subchannel_scaling_mixed";
+    }
+    return "";
+  }
+
   void precision() {
     using hardware::Precision;
     const auto p = run_.job.precision;
@@ -260,14 +277,17 @@ class PlanSettings {
     }
     if (bridge_) {
       const char* recipe = p == Precision::fp16  ? "16-mixed"
-                           : p == Precision::fp8 ? "bf16_with_fp8_current_scaling_mixed"
+                           : p == Precision::fp8 ? fp8_configuration()
                            : p == Precision::fp4 ? "bf16_with_nvfp4_mixed"
                                                  : "bf16_mixed";
       return sheet_.value("mixed_precision", recipe, !wide);
     }
     sheet_.toggle("--fp16", p == Precision::fp16);
     sheet_.toggle("--bf16", !wide && p != Precision::fp16);
-    if (p == Precision::fp8) { sheet_.value("--fp8-format", "hybrid"); }
+    if (p == Precision::fp8) {
+      sheet_.value("--fp8-format", "hybrid");
+      sheet_.value("--fp8-recipe", fp8_recipe());
+    }
     if (p == Precision::fp4) { sheet_.value("--fp4-format", "e2m1"); }
     if (p == Precision::fp16 && run_.model.has_experts() && plan_.ep > 1) {
       sheet_.note("--precision fp16", "Megatron-LM refuses fp16 with expert parallelism");

@@ -128,6 +128,7 @@ hardware::Stack any_stack(Range&& range) {
   stack.fusion.elementwise = any_flag(range);
   stack.fusion.loss = any_flag(range);
   stack.storage.narrow_activations = any_flag(range);
+  stack.fp8_recipe = static_cast<hardware::Fp8Recipe>(range(0, 3));
   stack.fusion.gradient_accumulation = any_flag(range);
   stack.overlap.tp_backward = any_flag(range);
   stack.overlap.parameter_gather = any_flag(range);

@@ -31,6 +31,9 @@ std::string job_header(const results::Estimate& estimate, TextStyle style) {
         fmt::format("{} of {} samples", estimate.inference ? "batch" : "global batch", grouped(estimate.global_batch));
   }
   work += fmt::format(", {}", estimate.precision);
+  if (!estimate.fp8_recipe.empty() && estimate.fp8_recipe != "delayed") {
+    work += fmt::format(" with {} scaling", estimate.fp8_recipe);
+  }
   if (!estimate.weight_format.empty()) { work += fmt::format(", {} weights", estimate.weight_format); }
   if (!estimate.kv_format.empty()) { work += fmt::format(", {} KV cache", estimate.kv_format); }
   if (!estimate.attention_precision.empty()) { work += fmt::format(", {} attention", estimate.attention_precision); }
