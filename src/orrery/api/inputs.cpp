@@ -58,7 +58,10 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
   }
   if (cluster && !(cluster->accelerator.peak(request.precision) > FlopsPerSecond(0))) {
     std::vector<std::string> known;
-    for (const auto& [name, peak] : cluster->accelerator.matrix_peak) { known.push_back(name); }
+    const bool trains = request.task != parallel::Task::inference;
+    for (const auto& [name, peak] : cluster->accelerator.matrix_peak) {
+      if (!trains || name != hardware::name_of(hardware::Precision::int8)) { known.push_back(name); }
+    }
     failure.diagnostics.push_back({{"", 0, 0, "--precision"},
                                    fmt::format("{} has no {} matrix units; valid: {}", cluster->accelerator.name,
                                                quote(hardware::name_of(request.precision)), join(known, ", "))});

@@ -80,6 +80,7 @@ class Changes {
     more_devices(devices);
     without_flags();
     with_offload();
+    with_8_bit_adam();
     with_narrower_formats();
     with_narrower_weights();
     return std::move(found_);
@@ -136,6 +137,19 @@ class Changes {
     }
   }
 
+  // Moments of 8 bits, where the stack has them.
+  void with_8_bit_adam() {
+    if (request_.job.task == parallel::Task::inference || request_.job.optimizer) { return; }
+    const auto problem = read_problem(data_directory_, catalogue_, request_);
+    if (!problem) { return; }
+    const auto& has = problem->inputs.stack.limits.optimizers;
+    const auto name = hardware::name_of(hardware::OptimizerKind::adam8bit);
+    if (!has.empty() && std::find(has.begin(), has.end(), name) == has.end()) { return; }
+    PlanRequest changed = request_;
+    changed.job.optimizer = hardware::OptimizerKind::adam8bit;
+    (void)try_change(changed, fmt::format("--optimizer {}", name));
+  }
+
   // Weights that are not trained in fewer bits, where the arithmetic cannot be narrower.
   void with_narrower_weights() {
     const bool frozen = request_.job.task == parallel::Task::inference || request_.job.lora > 0;
@@ -149,7 +163,9 @@ class Changes {
 
   void with_narrower_formats() {
     if (hardware::element_size(request_.job.precision) < Bytes(2.0)) { return; }
-    for (const auto precision : {hardware::Precision::fp8, hardware::Precision::fp4}) {
+    const bool serves = request_.job.task == parallel::Task::inference;
+    for (const auto precision : {hardware::Precision::fp8, hardware::Precision::int8, hardware::Precision::fp4}) {
+      if (hardware::is_integer(precision) && !serves) { continue; }
       PlanRequest changed = request_;
       changed.job.precision = precision;
       if (try_change(changed, fmt::format("--precision {}", hardware::name_of(precision)))) { return; }

@@ -1,6 +1,8 @@
 // Where nothing fits: the plan that is named has the lowest memory of all, and the changes that are named do.
 #include "orrery/api/nearest.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -28,6 +30,23 @@ class Nearest : public ::testing::Test {
   hardware::Catalogue catalogue_{data_};
   Orrery orrery_{data_};
 };
+
+// Llama 2 13B on 4 A100 of 40 GB: with fsdp2, 8-bit moments make it fit; Megatron-Core has none, so they are no answer.
+TEST_F(Nearest, moments_of_8_bits_are_proposed_where_the_stack_has_them) {
+  PlanRequest request = too_large();
+  request.job.model = "llama-2-13b";
+  request.job.cluster = "dgx-a100-40gb";
+  request.job.devices = 4;
+  request.job.seq = 4096;
+  for (const auto& [stack, has] : {std::pair{"fsdp2", true}, std::pair{"megatron-core", false}, std::pair{"", false}}) {
+    request.job.stack = stack;
+    const auto nearest = nearest_plan(data_, catalogue_, request);
+    ASSERT_TRUE(nearest) << stack;
+    const auto proposed = std::any_of(nearest->changes.begin(), nearest->changes.end(),
+                                      [](const auto& change) { return change.flags == "--optimizer adam8bit"; });
+    EXPECT_EQ(proposed, has) << stack;
+  }
+}
 
 TEST_F(Nearest, plan_has_the_lowest_memory_of_all) {
   for (const bool fixed : {false, true}) {

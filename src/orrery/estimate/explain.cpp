@@ -251,6 +251,13 @@ void describe_job(results::Estimate& result, const Context& context, const Progr
   if (formats.weights) { result.weight_format = hardware::name_of(*formats.weights); }
   if (formats.cache) { result.kv_format = hardware::name_of(*formats.cache); }
   if (formats.attention) { result.attention_precision = hardware::name_of(*formats.attention); }
+  if (program.job.precision == hardware::Precision::fp8) {
+    result.fp8_recipe = hardware::name_of(context.stack.fp8_recipe);
+  }
+  if (const auto kind = context.stack.optimizer.kind;
+      kind != hardware::OptimizerKind::adam && !program.job.is_inference()) {
+    result.optimizer = hardware::name_of(kind);
+  }
   result.global_batch = program.job.global_batch;
   result.seq = program.job.seq;
   result.devices = program.plan.devices();

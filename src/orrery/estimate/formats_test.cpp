@@ -148,6 +148,52 @@ TEST(Formats, fp8_attention_saves_less_than_half_of_attention_and_changes_no_mem
   EXPECT_EQ(narrow.memory.total(), usual.memory.total());
 }
 
+// A pass over each tensor, or scales per block that the GEMMs load and apply: never faster than delayed scaling, and
+// the same memory.
+TEST(Formats, scales_of_the_tensor_or_of_blocks_cost_time) {
+  Work work = Work("llama-3.1-8b", "dgx-h100", 8);
+  work.plan.sequence_parallel = true;
+  work.job.global_batch = 8;
+  work.job.seq = 4096;
+  work.job.precision = hardware::Precision::fp8;
+  const auto delayed = work.estimate();
+  for (const auto recipe : {hardware::Fp8Recipe::current, hardware::Fp8Recipe::block}) {
+    work.stack.fp8_recipe = recipe;
+    const auto other = work.estimate();
+    EXPECT_GT(other.step_time, delayed.step_time) << hardware::name_of(recipe);
+    EXPECT_LT(other.step_time, 1.25 * delayed.step_time) << hardware::name_of(recipe);
+    EXPECT_EQ(other.memory.total(), delayed.memory.total()) << hardware::name_of(recipe);
+  }
+}
+
+// W8A8 on A100: half the weights of bf16 and twice the rate. Casts, attention, head and cache keep their time, so the
+// prefill is between half and all of that of bf16.
+TEST(Formats, int8_products_halve_weights_and_speed_up_the_prefill) {
+  Work work = Work("llama-3.1-8b", "dgx-a100", 1).serves(2048, 32);
+  const auto wide = work.estimate();
+  work.job.precision = hardware::Precision::int8;
+  const auto narrow = work.estimate();
+  const auto layers = static_cast<double>(workload::parameter_count(work.model).layers);
+  EXPECT_NEAR((wide.memory.weights - narrow.memory.weights).value(), layers, 1e-3 * layers);
+  EXPECT_EQ(narrow.memory.kv_cache, wide.memory.kv_cache);
+  EXPECT_LT(narrow.inference->time_to_first_token, wide.inference->time_to_first_token);
+  EXPECT_GT(narrow.inference->time_to_first_token, 0.5 * wide.inference->time_to_first_token);
+  EXPECT_LT(narrow.inference->time_per_output_token, wide.inference->time_per_output_token);
+  expect_above_bandwidth(narrow, work);
+}
+
+// Activations cost the same casts, and the units of H100 have the same rate: int8 and fp8 differ only where a stack
+// keeps the cache in fp8.
+TEST(Formats, int8_takes_as_long_as_fp8_where_units_have_the_same_rate) {
+  Work work = Work("llama-3.1-8b", "dgx-h100", 2).serves(1024, 16);
+  work.job.precision = hardware::Precision::fp8;
+  const auto fp8 = work.estimate();
+  work.job.precision = hardware::Precision::int8;
+  const auto int8 = work.estimate();
+  EXPECT_EQ(int8.step_time, fp8.step_time);
+  EXPECT_EQ(int8.memory.total(), fp8.memory.total());
+}
+
 // QLoRA pays for the conversion of every weight, forward and backward: less memory, more time.
 TEST(Formats, qlora_trades_time_for_memory) {
   Work work = Work("llama-3.1-8b", "dgx-a100", 1).adapts(16, 2048);

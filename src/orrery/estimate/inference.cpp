@@ -249,8 +249,7 @@ results::Estimate describe(const Context& context, const Program& program, const
   inference.last_token = generation.last_token;
   inference.output_tokens_per_s = result.tokens_per_s;
   inference.decode_tokens_per_s = per_second(batch * (generated - 1.0), generation.decode);
-  const bool narrow = context.stack.storage.narrow_cache && hardware::element_size(job.precision) < Bytes(2.0);
-  const double element = job.formats.cache ? hardware::element_size(*job.formats.cache).value() : narrow ? 1.0 : 2.0;
+  const double element = workload::cache_element(job.precision, job.formats, context.stack.storage.narrow_cache);
   inference.kv_bytes_per_token = Bytes(workload::kv_bytes_per_token(context.model, element));
   inference.state_bytes = workload::state_bytes(context.model, job.precision);
   result.inference = inference;

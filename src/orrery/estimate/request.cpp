@@ -36,7 +36,11 @@ void add_job_fields(config::Record<Request>& record) {
                 {.min = 1, .max = kLargestBatch})
       .optional("seq", &Request::seq, "tokens per sequence in training; vision models define it",
                 {.min = 1, .max = kLongestSequence})
-      .optional("precision", &Request::precision, "number format of GEMM inputs")
+      .optional("precision", &Request::precision, "number format of GEMM inputs; int8: inference only (W8A8)")
+      .optional(
+          "fp8_recipe", &Request::fp8_recipe,
+          "with --precision fp8, scales of GEMM inputs: per tensor, from earlier steps (delayed) or from the tensor "
+          "itself (current), or per block of 128; default: the stack's")
       .optional("weight_format", &Request::weight_format,
                 "format in which weights that are not trained are stored: in inference, or under --lora (QLoRA); "
                 "default: that of GEMM inputs")
@@ -44,6 +48,9 @@ void add_job_fields(config::Record<Request>& record) {
                 "inference: format of the KV cache; default: 16 bits, or that of GEMM inputs where the stack does so")
       .optional("attention_precision", &Request::attention_precision,
                 "number format of the inputs of attention's GEMMs; default: that of --precision, at least 16 bits")
+      .optional("optimizer", &Request::optimizer,
+                "optimizer: Adam, Adam with 8-bit moments, SGD with momentum, or Muon for the matrices of layers (Adam "
+                "for the rest); default: adam")
       .optional("prompt", &Request::prompt, "prompt tokens per sequence in inference",
                 {.min = 1, .max = kLongestSequence})
       .optional("generate", &Request::generate, "generated tokens per sequence in inference",
@@ -129,10 +136,12 @@ std::vector<Diagnostic> mad_max_problems(const Request& request) {
   note(request.prompt.has_value(), "--prompt", "has --seq in every task");
   note(request.generate.has_value(), "--generate", "has no such choice");
   note(request.lora > 0, "--lora", "has --freeze");
+  note(request.optimizer.has_value(), "--optimizer", "counts 3 x weights whatever the optimizer");
   constexpr std::string_view kOneFormat = "has one format, --precision";
   note(request.weight_format.has_value(), "--weight-format", kOneFormat);
   note(request.kv_format.has_value(), "--kv-format", kOneFormat);
   note(request.attention_precision.has_value(), "--attention-precision", kOneFormat);
+  note(request.fp8_recipe.has_value(), "--fp8-recipe", "has no casts");
   if (!request.freeze.empty() && request.task != parallel::Task::finetune) {
     found.push_back({{"", 0, 0, "--freeze"}, "needs --task finetune"});
   }
@@ -152,6 +161,11 @@ std::vector<Diagnostic> format_problems(const Request& request) {
     if (!holds) { found.push_back({{"", 0, 0, flag}, std::move(message)}); }
   };
   const bool is_inference = request.task == parallel::Task::inference;
+  require(is_inference || !hardware::is_integer(request.precision), "--precision",
+          fmt::format("{} is a format of inference only; valid in training: bf16, fp16, fp8, fp4, tf32, fp32",
+                      quote(hardware::name_of(request.precision))));
+  require(request.precision == hardware::Precision::fp8 || !request.fp8_recipe, "--fp8-recipe",
+          "needs --precision fp8");
   require(is_inference || !request.kv_format, "--kv-format", "inference only: training keeps no KV cache");
   if (request.weight_format && !is_inference && request.lora == 0) {
     const auto trained = trained_format(request.precision);
@@ -189,6 +203,7 @@ std::vector<Diagnostic> problems(const Request& request) {
   const auto of_training = [&](bool typed, const std::string& flag) {
     require(!is_inference || !typed, flag, "training only: no effect with --task inference");
   };
+  of_training(request.optimizer.has_value(), "--optimizer");
   of_training(request.bucket.has_value(), "--bucket");
   of_training(request.reduce_every.has_value(), "--reduce-every");
   of_training(request.gradient_precision.has_value(), "--gradient-precision");
@@ -231,6 +246,8 @@ parallel::Job job_of(const Request& request, const workload::Model& model) {
 }
 
 hardware::Stack stack_of(const Request& request, hardware::Stack stack) {
+  if (request.fp8_recipe) { stack.fp8_recipe = *request.fp8_recipe; }
+  if (request.optimizer) { stack.optimizer.kind = *request.optimizer; }
   if (request.gradient_precision) { stack.gradients.element = hardware::element_size(*request.gradient_precision); }
   if (request.reduce_precision) { stack.gradients.reduce_element = hardware::element_size(*request.reduce_precision); }
   if (request.reduce_every) { stack.gradients.reduce_every = *request.reduce_every; }

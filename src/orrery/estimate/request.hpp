@@ -39,6 +39,8 @@ struct Request : parallel::PartialPlan {
   std::int64_t lora = 0;
   workload::Adapter::Targets lora_targets = workload::Adapter::Targets::attention;
 
+  std::optional<hardware::Fp8Recipe> fp8_recipe;          // with fp8 only; not given: the stack's default
+  std::optional<hardware::OptimizerKind> optimizer;       // training only; not given: adam
   std::optional<hardware::Precision> gradient_precision;  // not given: the stack's default
   std::optional<hardware::Precision> reduce_precision;    // not given: the stack's default
   std::optional<hardware::ReduceEvery> reduce_every;      // not given: the stack's default
@@ -63,7 +65,7 @@ struct Request : parallel::PartialPlan {
 // Sequence length of a vision model: its patches and class token.
 [[nodiscard]] parallel::Job job_of(const Request& request, const workload::Model& model);
 
-// The stack with the request's gradient settings.
+// The stack with the request's optimizer and gradient settings.
 [[nodiscard]] hardware::Stack stack_of(const Request& request, hardware::Stack stack);
 
 // The choices that are given; the others have defaults (docs/guide/plans.md), micro-batch and vpp 1, and no recompute.

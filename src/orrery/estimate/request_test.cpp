@@ -257,6 +257,24 @@ TEST(Request, formats_of_storage_need_weights_that_are_not_trained_and_a_cache) 
   EXPECT_TRUE(problems(request).empty());  // as trained weights are stored anyway
 }
 
+TEST(Request, scales_of_fp8_need_fp8) {
+  Request request;
+  request.fp8_recipe = hardware::Fp8Recipe::block;
+  EXPECT_THAT(texts_of(problems(request)), ElementsAre("--fp8-recipe: needs --precision fp8"));
+  request.precision = hardware::Precision::fp8;
+  EXPECT_TRUE(problems(request).empty());
+  EXPECT_EQ(stack_of(request, {}).fp8_recipe, hardware::Fp8Recipe::block);
+}
+
+TEST(Request, int8_products_are_of_inference_only) {
+  Request request;
+  request.precision = hardware::Precision::int8;
+  EXPECT_THAT(texts_of(problems(request)), ElementsAre("--precision: \"int8\" is a format of inference only; valid in "
+                                                       "training: bf16, fp16, fp8, fp4, tf32, fp32"));
+  request.task = parallel::Task::inference;
+  EXPECT_TRUE(problems(request).empty());
+}
+
 TEST(Request, each_task_has_its_required_fields) {
   EXPECT_THAT(needed_fields(parallel::Task::pretrain), ElementsAre("global_batch"));
   EXPECT_THAT(needed_fields(parallel::Task::finetune), ElementsAre("global_batch"));
@@ -332,6 +350,8 @@ Request any_request() {
   r.weight_format = maybe(static_cast<hardware::StorageFormat>(choice(8)));
   r.kv_format = maybe(static_cast<hardware::CacheFormat>(choice(5)));
   r.attention_precision = maybe(hardware::Precision::fp8);
+  r.fp8_recipe = maybe(static_cast<hardware::Fp8Recipe>(choice(3)));
+  r.optimizer = maybe(static_cast<hardware::OptimizerKind>(choice(4)));
   r.bucket = maybe(4e7);
   r.reduce_every = maybe(hardware::ReduceEvery::step);
   r.cp_method = static_cast<workload::ContextMethod>(choice(2));

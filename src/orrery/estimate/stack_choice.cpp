@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/hardware/records.hpp"
 #include "orrery/parallel/names.hpp"
 
 namespace orrery::estimate {
@@ -98,6 +99,7 @@ std::vector<Diagnostic> stack_problems(const Request& request, const workload::M
   const auto word = [](const auto& given) { return given ? config::enum_name(*given) : std::string_view(); };
   require(limits.schedules, word(request.schedule), "has the schedules");
   require(limits.overlaps, word(request.tp_overlap), "has the overlaps of tensor-parallel communication");
+  require(limits.optimizers, word(request.optimizer), "has the optimizers");
   require(limits.shardings, request.zero ? std::to_string(*request.zero) : "", "has the shardings (--zero)");
   require(limits.shardings, request.shard.value_or(0) > 0 ? kHybrid : "", "has the shardings");
   return found;

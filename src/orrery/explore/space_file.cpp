@@ -37,7 +37,9 @@ constexpr auto kJobFields = std::to_array<std::string_view>({"model",
                                                              "weight_format",
                                                              "kv_format",
                                                              "attention_precision",
-                                                             "reduce_every"});
+                                                             "reduce_every",
+                                                             "optimizer",
+                                                             "fp8_recipe"});
 constexpr std::array<std::string_view, 3> kOwnKeys{"max_batch", "count_invalid", "axes"};
 
 constexpr std::int64_t kLargestBatch = 1'000'000'000;

@@ -16,6 +16,7 @@ std::string_view name_of(Precision precision) {
     case Precision::fp16: return "fp16";
     case Precision::fp8: return "fp8";
     case Precision::fp4: return "fp4";
+    case Precision::int8: return "int8";
   }
   throw_internal_error("known precision", __FILE__, __LINE__);
 }
@@ -26,7 +27,8 @@ Bytes element_size(Precision precision) {
     case Precision::tf32: return Bytes(4.0);
     case Precision::bf16:
     case Precision::fp16: return Bytes(2.0);
-    case Precision::fp8: return Bytes(1.0);
+    case Precision::fp8:
+    case Precision::int8: return Bytes(1.0);
     case Precision::fp4: return Bytes(0.5);
   }
   throw_internal_error("known precision", __FILE__, __LINE__);
@@ -49,7 +51,8 @@ FlopsPerSecond Accelerator::peak(Precision precision) const {
 
 double Accelerator::efficiency(Precision precision) const {
   const auto found = matrix_efficiency_of.find(std::string(name_of(precision)));
-  return found == matrix_efficiency_of.end() ? matrix_efficiency : found->second;
+  if (found != matrix_efficiency_of.end()) { return found->second; }
+  return is_integer(precision) ? efficiency(Precision::fp8) : matrix_efficiency;
 }
 
 std::string doubtful_cores(const Accelerator& accelerator) {

@@ -16,9 +16,12 @@
 namespace orrery::hardware {
 
 // The number format of matrix inputs. Enumerators are spelled as in configuration files.
-enum class Precision : std::uint8_t { fp32, tf32, bf16, fp16, fp8, fp4 };
-inline constexpr std::array kAllPrecisions = {Precision::fp32, Precision::tf32, Precision::bf16,
-                                              Precision::fp16, Precision::fp8,  Precision::fp4};
+enum class Precision : std::uint8_t { fp32, tf32, bf16, fp16, fp8, fp4, int8 };
+inline constexpr std::array kAllPrecisions = {Precision::fp32, Precision::tf32, Precision::bf16, Precision::fp16,
+                                              Precision::fp8,  Precision::fp4,  Precision::int8};
+
+// Integers are a format of inference only: gradients do not fit their range.
+[[nodiscard]] constexpr bool is_integer(Precision precision) { return precision == Precision::int8; }
 
 [[nodiscard]] std::string_view name_of(Precision precision);
 
@@ -77,7 +80,7 @@ struct Accelerator {
   // Peak of GEMMs in `precision`; zero when the accelerator does not support it. Without fp32 matrix units, fp32 GEMMs
   // run on the ordinary ALUs.
   [[nodiscard]] FlopsPerSecond peak(Precision precision) const;
-  // Best GEMM rate / that peak.
+  // Best GEMM rate / that peak. int8 without a figure: that of fp8, whose units have the same rate and power.
   [[nodiscard]] double efficiency(Precision precision) const;
 };
 

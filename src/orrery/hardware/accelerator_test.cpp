@@ -31,6 +31,16 @@ TEST(Accelerator, the_peak_of_a_precision_it_lacks_is_zero) {
   EXPECT_EQ(accelerator.peak(Precision::fp8), FlopsPerSecond(0.0));
 }
 
+TEST(Accelerator, int8_without_a_measured_efficiency_has_that_of_fp8) {
+  Accelerator accelerator;
+  accelerator.matrix_efficiency = 0.9;
+  EXPECT_EQ(accelerator.efficiency(Precision::int8), 0.9);
+  accelerator.matrix_efficiency_of = {{"fp8", 0.7}};
+  EXPECT_EQ(accelerator.efficiency(Precision::int8), 0.7);
+  accelerator.matrix_efficiency_of["int8"] = 0.6;
+  EXPECT_EQ(accelerator.efficiency(Precision::int8), 0.6);
+}
+
 TEST(Accelerator, products_of_fp32_run_on_the_ordinary_alus_where_matrix_units_lack_them) {
   Accelerator accelerator;
   accelerator.matrix_peak = {{"tf32", FlopsPerSecond(156e12)}};

@@ -385,8 +385,8 @@ Record<OptimizerPolicy> optimizer_policy() {
           "shards_are_master", &OptimizerPolicy::shards_are_master,
           "ZeRO-3: the sharded weights are the master copy; the copy that is computed with exists only while it is "
           "gathered")
-      .optional("moment_element", &OptimizerPolicy::state_element, "optimizer state per weight, all moments together",
-                {.max = Bytes(64.0), .unit = "B"});
+      .optional("moment_element", &OptimizerPolicy::state_element,
+                "optimizer state per weight with Adam, all moments together", {.max = Bytes(64.0), .unit = "B"});
 }
 
 Record<TablePolicy> table_policy() {
@@ -437,6 +437,7 @@ Record<hardware::StackLimits> stack_limits() {
       .optional("schedules", &StackLimits::schedules, "pipeline schedules that it has, as in --schedule; empty = all")
       .optional("shardings", &StackLimits::shardings,
                 "shardings over data parallelism that it has: stages as in --zero, and hybrid (--shard); empty = all")
+      .optional("optimizers", &StackLimits::optimizers, "optimizers that it has, as in --optimizer; empty = all")
       .optional("overlaps", &StackLimits::overlaps,
                 "overlaps of tensor-parallel communication that it has, as in --tp-overlap; empty = all");
 }
@@ -451,6 +452,7 @@ const Record<Stack>& Described<Stack>::record() {
           .part(&Stack::attention, attention_policy())
           .part(&Stack::storage, storage_policy())
           .part(&Stack::fusion, fusion_policy())
+          .optional("fp8_recipe", &Stack::fp8_recipe, "default of --fp8-recipe")
           .optional("stream_traffic", &Stack::stream_traffic,
                     "memory traffic of element-wise kernels / least possible (copies, casts, separate accumulations)",
                     {.min = 1.0, .max = 100.0})

@@ -12,6 +12,7 @@
 #include "orrery/config/record.hpp"
 #include "orrery/hardware/accelerator.hpp"
 #include "orrery/hardware/cluster.hpp"
+#include "orrery/hardware/optimizer_kind.hpp"
 #include "orrery/hardware/stack.hpp"
 #include "orrery/hardware/storage_format.hpp"
 
@@ -20,8 +21,13 @@ namespace orrery::config {
 template <>
 struct EnumNames<hardware::Precision> {
   using P = hardware::Precision;
-  static constexpr std::array<std::pair<P, std::string_view>, 6> value{
-      {{P::bf16, "bf16"}, {P::fp16, "fp16"}, {P::fp8, "fp8"}, {P::fp4, "fp4"}, {P::tf32, "tf32"}, {P::fp32, "fp32"}}};
+  static constexpr std::array<std::pair<P, std::string_view>, 7> value{{{P::bf16, "bf16"},
+                                                                        {P::fp16, "fp16"},
+                                                                        {P::fp8, "fp8"},
+                                                                        {P::fp4, "fp4"},
+                                                                        {P::int8, "int8"},
+                                                                        {P::tf32, "tf32"},
+                                                                        {P::fp32, "fp32"}}};
 };
 
 template <>
@@ -42,6 +48,20 @@ struct EnumNames<hardware::CacheFormat> {
   using F = hardware::CacheFormat;
   static constexpr std::array<std::pair<F, std::string_view>, 5> value{
       {{F::bf16, "bf16"}, {F::fp16, "fp16"}, {F::fp8, "fp8"}, {F::int8, "int8"}, {F::int4, "int4"}}};
+};
+
+template <>
+struct EnumNames<hardware::Fp8Recipe> {
+  using R = hardware::Fp8Recipe;
+  static constexpr std::array<std::pair<R, std::string_view>, 3> value{
+      {{R::delayed, "delayed"}, {R::current, "current"}, {R::block, "block"}}};
+};
+
+template <>
+struct EnumNames<hardware::OptimizerKind> {
+  using K = hardware::OptimizerKind;
+  static constexpr std::array<std::pair<K, std::string_view>, 4> value{
+      {{K::adam, "adam"}, {K::adam8bit, "adam8bit"}, {K::sgd, "sgd"}, {K::muon, "muon"}}};
 };
 
 template <>

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "orrery/core/units.hpp"
 #include "orrery/hardware/accelerator.hpp"
+#include "orrery/hardware/optimizer_kind.hpp"
 
 namespace orrery::hardware {
 
@@ -34,6 +36,15 @@ struct StoragePolicy {
   // one and in that of GEMM inputs for the other, where these differ.
   Bytes attention_output_element{0.0};
 };
+
+// Scales of GEMM inputs in fp8.
+enum class Fp8Recipe : std::uint8_t {
+  delayed,  // per tensor, from the largest values of earlier steps: an input is cast in one pass
+  current,  // per tensor, from its own largest value: a pass before the cast finds it, and no cast is part of another
+            // kernel
+  block,    // per 1 x 128 elements, and per 128 x 128 of a weight (arXiv:2412.19437, section 3.3.2): cast in one pass
+};
+[[nodiscard]] std::string_view name_of(Fp8Recipe recipe);
 
 // Which operations are one kernel instead of several.
 struct FusionPolicy {
@@ -91,7 +102,11 @@ struct OptimizerPolicy {
   Bytes master_element{4.0};       // master copy of a weight; 0: weights are their own master
   bool shards_are_master = false;  // ZeRO-3: the sharded weights are the master copy, and the copy that is computed
                                    // with exists only while it is gathered (PyTorch FSDP)
-  Bytes state_element{8.0};        // optimizer state per weight, all moments together
+  Bytes state_element{8.0};        // of Adam, or of the stack's only optimizer: state per weight, all moments together
+  OptimizerKind kind = OptimizerKind::adam;  // of the job; adam: the optimizer that state_element describes
+
+  [[nodiscard]] Bytes state() const { return state_per_weight(kind, state_element); }
+  [[nodiscard]] Bytes matrix_state() const { return state_per_matrix_weight(kind, state_element); }
 };
 
 // Embedding tables of recommenders. Their optimizer is sparse: it accesses only rows that a batch has looked up.
@@ -129,12 +144,13 @@ struct HostPolicy {
 
 // What the software has; an empty list is everything.
 struct StackLimits {
-  std::vector<std::string> tasks;      // pretrain, finetune, inference
-  std::vector<std::string> models;     // transformer, encoder-decoder, vision, recommender
-  std::vector<std::string> makers;     // of accelerators: NVIDIA, AMD, Google, Intel, AWS
-  std::vector<std::string> schedules;  // of the pipeline: 1f1b, interleaved, ...
-  std::vector<std::string> shardings;  // stages of ZeRO: 0, 1, 2, 3; and hybrid
-  std::vector<std::string> overlaps;   // of tensor-parallel communication: none, ring, pipe
+  std::vector<std::string> tasks;       // pretrain, finetune, inference
+  std::vector<std::string> models;      // transformer, encoder-decoder, vision, recommender
+  std::vector<std::string> makers;      // of accelerators: NVIDIA, AMD, Google, Intel, AWS
+  std::vector<std::string> schedules;   // of the pipeline: 1f1b, interleaved, ...
+  std::vector<std::string> shardings;   // stages of ZeRO: 0, 1, 2, 3; and hybrid
+  std::vector<std::string> optimizers;  // adam, adam8bit, sgd, muon
+  std::vector<std::string> overlaps;    // of tensor-parallel communication: none, ring, pipe
 };
 
 struct Stack {
@@ -144,6 +160,7 @@ struct Stack {
   AttentionPolicy attention;
   StoragePolicy storage;
   FusionPolicy fusion;
+  Fp8Recipe fp8_recipe = Fp8Recipe::delayed;
   double stream_traffic =
       1.0;  // traffic of element-wise kernels / least possible: copies, casts, separate accumulations
   OverlapPolicy overlap;

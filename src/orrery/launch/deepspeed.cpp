@@ -81,6 +81,10 @@ class Config {
     const auto bucket = static_cast<std::int64_t>(run_.stack.gradients.bucket(plan_.replicas()));
     if (bucket > 0) { zero["reduce_bucket_size"] = bucket; }
     if (plan_.zero == 1 || plan_.zero == 2) { zero["reduce_scatter"] = true; }
+    if (const auto kind = run_.stack.optimizer.kind; kind != hardware::OptimizerKind::adam) {
+      note(fmt::format("--optimizer {}", hardware::name_of(kind)),
+           "the training script passes the optimizer to deepspeed.initialize");
+    }
     const Json host = {{"device", "cpu"}, {"pin_memory", true}};
     offload(zero, host);
     if (plan_.zero >= 2 && plan_.pp > 1) {

@@ -30,6 +30,50 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
+TEST(Launch, scales_of_fp8_have_an_option_or_a_note) {
+  TrainingRun run = test::llama_405b();
+  run.job.precision = hardware::Precision::fp8;
+  const auto says = [&](Tool tool, hardware::Fp8Recipe recipe, const char* text) {
+    run.stack.fp8_recipe = recipe;
+    const Launch launch = test::launched(tool, run);
+    std::string all = launch.text;
+    for (const auto& note : launch.notes) { all += note; }
+    EXPECT_THAT(all, testing::HasSubstr(text)) << name_of(tool);
+  };
+  using hardware::Fp8Recipe;
+  says(Tool::megatron, Fp8Recipe::delayed, "--fp8-recipe delayed");
+  says(Tool::megatron, Fp8Recipe::current, "--fp8-recipe tensorwise");
+  says(Tool::megatron, Fp8Recipe::block, "--fp8-recipe blockwise");
+  says(Tool::nemo, Fp8Recipe::delayed, "bf16_with_fp8_delayed_scaling_mixed");
+  says(Tool::nemo, Fp8Recipe::block, "bf16_with_fp8_subchannel_scaling_mixed");
+  says(Tool::torchtitan, Fp8Recipe::block, "--fp8-recipe block");
+}
+
+TEST(Launch, every_tool_says_which_optimizer_it_launches) {
+  for (const Tool tool : kAllTools) {
+    std::vector<std::string> seen;
+    for (const auto kind : {hardware::OptimizerKind::adam, hardware::OptimizerKind::adam8bit,
+                            hardware::OptimizerKind::sgd, hardware::OptimizerKind::muon}) {
+      TrainingRun run = test::llama_405b();
+      run.stack.optimizer.kind = kind;
+      const Launch launch = test::launched(tool, run);
+      std::string all = launch.text;
+      for (const auto& note : launch.notes) { all += note; }
+      EXPECT_THAT(seen, testing::Not(testing::Contains(all))) << name_of(tool) << " " << hardware::name_of(kind);
+      seen.push_back(all);
+    }
+  }
+}
+
+TEST(Launch, muon_shards_whole_matrices_without_the_distributed_optimizer) {
+  TrainingRun run = test::llama_405b();
+  run.stack.optimizer.kind = hardware::OptimizerKind::muon;
+  const Launch launch = test::launched(Tool::megatron, run);
+  EXPECT_THAT(launch.text, testing::HasSubstr("--optimizer dist_muon"));
+  EXPECT_THAT(launch.text, testing::Not(testing::HasSubstr("--use-distributed-optimizer")));
+  EXPECT_THAT(test::launched(Tool::nemo, run).text, testing::HasSubstr("optimizer.optimizer=dist_muon"));
+}
+
 TEST(Launch, the_published_plan_of_llama_405b_is_said_whole_by_megatron) {
   const auto launch = test::launched(Tool::megatron, test::llama_405b());
   EXPECT_THAT(launch.notes, IsEmpty());

@@ -79,6 +79,7 @@ class PlanSettings {
     sheet_.value("--micro-batch-size", plan_.micro_batch);
     sheet_.value("--global-batch-size", run_.job.global_batch);
     sheet_.open("DATA_PARALLEL");
+    optimizer();
     sharding();
     reduction();
     sheet_.open("MEMORY");
@@ -151,10 +152,28 @@ class PlanSettings {
     }
   }
 
+  [[nodiscard]] bool is_muon() const { return run_.stack.optimizer.kind == hardware::OptimizerKind::muon; }
+
+  // Muon shards whole matrices with an optimizer of its own (dist_muon), not with the distributed optimizer.
+  void optimizer() {
+    using hardware::OptimizerKind;
+    const std::string flag = fmt::format("--optimizer {}", hardware::name_of(run_.stack.optimizer.kind));
+    switch (run_.stack.optimizer.kind) {
+      case OptimizerKind::adam: return;  // the default
+      case OptimizerKind::sgd: return sheet_.value("--optimizer", "sgd");
+      case OptimizerKind::adam8bit: return instead(flag, "has no 8-bit moments; Adam is launched: more memory");
+      case OptimizerKind::muon: break;
+    }
+    sheet_.value("--optimizer", plan_.zero >= 1 ? "dist_muon" : "muon");
+    if (plan_.zero >= 1) { instead(flag, "all-reduces gradients; the estimate reduces them to shards"); }
+    if (plan_.zero >= 2) { instead(flag, "shards neither gradients nor weights with Muon: set --zero 1"); }
+    if (run_.job.precision == hardware::Precision::fp16) { instead(flag, "refuses fp16 with Muon"); }
+  }
+
   void sharding() {
     static constexpr const char* kStrategies[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
     const bool fsdp = uses_fsdp(plan_);
-    sheet_.toggle("--use-distributed-optimizer", plan_.zero >= 1);
+    sheet_.toggle("--use-distributed-optimizer", plan_.zero >= 1 && !is_muon());
     sheet_.toggle("--use-megatron-fsdp", fsdp);
     sheet_.value("--data-parallel-sharding-strategy", kStrategies[std::clamp(plan_.zero, 0, 3)], fsdp);
     sheet_.value("--ckpt-format", "fsdp_dtensor", fsdp);  // the only valid one
@@ -168,7 +187,8 @@ class PlanSettings {
 
   void reduction() {
     note_reductions(run_, "Megatron-FSDP", true, sheet_);
-    const bool gathers = plan_.zero >= 1 && plan_.overlaps_gathers() && run_.stack.overlap.parameter_gather;
+    const bool gathers =
+        plan_.zero >= 1 && !is_muon() && plan_.overlaps_gathers() && run_.stack.overlap.parameter_gather;
     sheet_.toggle("--overlap-grad-reduce", plan_.dp_overlap);
     sheet_.toggle("--overlap-param-gather", gathers);
     const auto bucket = static_cast<std::int64_t>(run_.stack.gradients.bucket(plan_.replicas()));
@@ -231,6 +251,23 @@ class PlanSettings {
     sheet_.note(flag, "applies to all layers but the last, which cannot be offloaded");
   }
 
+  [[nodiscard]] const char* fp8_recipe() const {
+    switch (run_.stack.fp8_recipe) {
+      case hardware::Fp8Recipe::delayed: return "delayed";
+      case hardware::Fp8Recipe::current: return "tensorwise";
+      case hardware::Fp8Recipe::block: return "blockwise";
+    }
+    return "";
+  }
+  [[nodiscard]] const char* fp8_configuration() const {
+    switch (run_.stack.fp8_recipe) {
+      case hardware::Fp8Recipe::delayed: return "bf16_with_fp8_delayed_scaling_mixed";
+      case hardware::Fp8Recipe::current: return "bf16_with_fp8_current_scaling_mixed";
+      case hardware::Fp8Recipe::block: return "bf16_with_fp8_subchannel_scaling_mixed";
+    }
+    return "";
+  }
+
   void precision() {
     using hardware::Precision;
     const auto p = run_.job.precision;
@@ -240,14 +277,17 @@ class PlanSettings {
     }
     if (bridge_) {
       const char* recipe = p == Precision::fp16  ? "16-mixed"
-                           : p == Precision::fp8 ? "bf16_with_fp8_current_scaling_mixed"
+                           : p == Precision::fp8 ? fp8_configuration()
                            : p == Precision::fp4 ? "bf16_with_nvfp4_mixed"
                                                  : "bf16_mixed";
       return sheet_.value("mixed_precision", recipe, !wide);
     }
     sheet_.toggle("--fp16", p == Precision::fp16);
     sheet_.toggle("--bf16", !wide && p != Precision::fp16);
-    if (p == Precision::fp8) { sheet_.value("--fp8-format", "hybrid"); }
+    if (p == Precision::fp8) {
+      sheet_.value("--fp8-format", "hybrid");
+      sheet_.value("--fp8-recipe", fp8_recipe());
+    }
     if (p == Precision::fp4) { sheet_.value("--fp4-format", "e2m1"); }
     if (p == Precision::fp16 && run_.model.has_experts() && plan_.ep > 1) {
       sheet_.note("--precision fp16", "Megatron-LM refuses fp16 with expert parallelism");

@@ -91,6 +91,7 @@ constexpr std::array kFields = std::to_array<Field>({
     {"--tp-comm-overlap", "model.tp_comm_overlap"},
     {"--micro-batch-size", "train.micro_batch_size"},
     {"--global-batch-size", "train.global_batch_size"},
+    {"--optimizer", "optimizer.optimizer"},
     {"--use-distributed-optimizer", "ddp.use_distributed_optimizer"},
     {"--use-distributed-optimizer", "optimizer.use_distributed_optimizer"},
     {"--use-megatron-fsdp", "ddp.use_megatron_fsdp"},

@@ -70,6 +70,11 @@ class JobConfig {
     if (run_.job.precision == Precision::fp8 && run_.model.has_experts()) {
       converters += ", " + quote("quantize.grouped_mm.float8");
     }
+    const auto recipe = run_.stack.fp8_recipe;
+    if (!converters.empty() && recipe != hardware::Fp8Recipe::current) {
+      sheet_.note(fmt::format("--fp8-recipe {}", hardware::name_of(recipe)),
+                  "torchtitan scales tensors by their own largest values, row by row (nearest: current)");
+    }
     if (!converters.empty()) { sheet_.value("converters", "[" + converters + "]"); }
   }
 
@@ -309,6 +314,10 @@ class JobConfig {
   }
 
   void note_missing() {
+    if (const auto kind = run_.stack.optimizer.kind; kind != hardware::OptimizerKind::adam) {
+      sheet_.note(fmt::format("--optimizer {}", hardware::name_of(kind)),
+                  "[optimizer] has Adam and AdamW; the training script must build another one");
+    }
     if (run_.job.adapter.rank > 0) {
       sheet_.note(fmt::format("--lora {}", run_.job.adapter.rank),
                   "the TOML releases of torchtitan have no adapters: all weights are trained");

@@ -244,6 +244,13 @@ Seconds host_time(const Block& block, const hardware::Stack& stack) {
   return launches * stack.host.launch_time + expert_launches * stack.host.expert_launch_time;
 }
 
+Item stream_item(std::string_view name, Purpose purpose, Bytes bytes) {
+  hardware::Kernel kernel;
+  kernel.kind = hardware::KernelKind::stream;
+  kernel.bytes = bytes;
+  return {name, purpose, KernelLaunch{kernel}};
+}
+
 Block collective_block(std::string_view name, Collective collective, GroupKind group, Bytes bytes) {
   return {name, {{name, Purpose::optimizer, CollectiveLaunch{{collective, group, bytes}}}}};
 }

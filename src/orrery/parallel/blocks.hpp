@@ -38,6 +38,9 @@ enum class Gradients : std::uint8_t {
 // Host time to launch all kernels and collectives one after another.
 [[nodiscard]] Seconds host_time(const Block& block, const hardware::Stack& stack);
 
+// A kernel that only moves bytes.
+[[nodiscard]] Item stream_item(std::string_view name, Purpose purpose, Bytes bytes);
+
 // A block of one collective.
 [[nodiscard]] Block collective_block(std::string_view name, Collective collective, GroupKind group, Bytes bytes);
 

@@ -9,6 +9,7 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/parallel/blocks.hpp"
+#include "orrery/parallel/lower_optimizer.hpp"
 #include "orrery/parallel/lower_parts.hpp"
 #include "orrery/parallel/lower_segments.hpp"
 #include "orrery/parallel/lowerer.hpp"
@@ -158,7 +159,7 @@ class PlanLowering {
       if (end != rest.end()) { rest = rest.subspan(uses.size() + 1); }
     }
     add_weights(rank_class, known);
-    if (!program_.job.is_inference()) { lower_finish(rank_class); }
+    if (!program_.job.is_inference()) { lower_finish(rank_class, known.sizes); }
   }
 
   // The program of a chunk: an existing one with the same parts in the same order, else a new one.
@@ -189,7 +190,7 @@ class PlanLowering {
   // First gradients that are reduced when the pipeline has ended; then those of weights that two stages hold: these are
   // reduced over the two stages after each has reduced its own over the replicas (Megatron-LM's order). It comes last,
   // because the two stages wait for each other there.
-  void lower_finish(RankClass& rank_class) {
+  void lower_finish(RankClass& rank_class, const StageSizes& sizes) {
     if (!reduces_every_micro_batch(plan_, context_.stack) && !reduces_under_backward(plan_, context_.stack)) {
       Block reduce{"gradient.reduce", {}};
       append_reduction(reduce, context_, rank_class.parameters, rank_class.expert_parameters);
@@ -210,7 +211,7 @@ class PlanLowering {
       append_finish(rank_class.finish_reduce, collective_block("gradient.reduce_mirrored", Collective::all_reduce,
                                                                GroupKind::mirror, owned * element));
     }
-    append_optimizer(rank_class, owned);
+    append_optimizer(rank_class, owned, sizes);
   }
 
   // Trained weights of one rank if they are sharded from ZeRO stage `zero` on.
@@ -220,11 +221,12 @@ class PlanLowering {
            rank_class.expert_parameters / static_cast<double>(plan_.expert_replicas());
   }
 
-  void append_optimizer(RankClass& rank_class, double owned) {
+  void append_optimizer(RankClass& rank_class, double owned, const StageSizes& sizes) {
     rank_class.finish.reserve(4);
     const Bytes element = context_.weight_element;
     if (context_.stack.gradients.norm) { append_finish(rank_class.finish, norm_block(owned)); }
-    append_finish(rank_class.finish, optimizer_block(rank_class, owned));
+    append_finish(rank_class.finish,
+                  optimizer_block(context_, rank_class.parameters, rank_class.expert_parameters, sizes.matrices));
     if ((plan_.zero == 1 || plan_.zero == 2) && !context_.gathers_under_forward()) {
       Block gather{"weights.gather", {}};
       append_gather(gather, context_, rank_class.parameters * element, rank_class.expert_parameters * element);
@@ -242,34 +244,11 @@ class PlanLowering {
     }
   }
 
-  static Item streamed(std::string_view name, Bytes bytes) {
-    hardware::Kernel kernel;
-    kernel.kind = hardware::KernelKind::stream;
-    kernel.bytes = bytes;
-    return {name, Purpose::optimizer, KernelLaunch{kernel}};
-  }
-
   // Reads every gradient, and all-reduces one number over all ranks.
   Block norm_block(double parameters) {
     Block block = collective_block("gradient.norm_sum", Collective::all_reduce, GroupKind::world, Bytes(4.0));
-    block.items.insert(block.items.begin(), streamed("gradient.norm", parameters * context_.stack.gradients.element));
-    return block;
-  }
-
-  // Reads the gradient, reads and writes master copy and moments, writes the weight; where shards are the master copy,
-  // reads and writes these and the moments. Offloaded state is read and written concurrently, in both directions: the
-  // time is that of the bytes of one direction. `owned`: weights that this rank updates.
-  Block optimizer_block(const RankClass& rank_class, double owned) {
-    const auto& stack = context_.stack;
-    const Bytes element = context_.weight_element;
-    Block block{"optimizer", {}};
-    const Bytes state = optimizer_state(stack, plan_, element, rank_class.parameters, rank_class.expert_parameters);
-    if (plan_.offload.optimizer) { append_transfer(block, "optimizer.stream", state, TierTransfer::both, true); }
-    const Bytes stored = weight_copies(stack, element, plan_).stored;
-    const Bytes written = stored > element ? 2.0 * stored : element;
-    const Bytes weights =
-        shards_from(plan_, 1).part_of(rank_class.parameters * written, rank_class.expert_parameters * written);
-    block.items.push_back(streamed("optimizer.step", owned * stack.gradients.element + 2.0 * state + weights));
+    block.items.insert(block.items.begin(),
+                       stream_item("gradient.norm", Purpose::optimizer, parameters * context_.stack.gradients.element));
     return block;
   }
 

@@ -215,6 +215,7 @@ class SliceLowering {
     part.names = &names;
     const bool is_layer = &names != &kEmbedding && &names != &kHead;
     PartSizes sizes = sizes_of(operators, replayed, is_layer ? context_.layer_element : context_.end_element, input);
+    if (is_layer) { add_matrices(sizes, operators); }
     part.forward = add_block(forward_block(names.forward, operators, context_.plan()));
     if (decodes()) {
       part.decode =
@@ -224,6 +225,14 @@ class SliceLowering {
     result_.parts.push_back(part);
     result_.sizes.push_back(sizes);
     return result_.parts.last_id();
+  }
+
+  // Muon updates embedding and head with Adam.
+  void add_matrices(PartSizes& sizes, const std::vector<Operator>& operators) const {
+    if (context_.stack.optimizer.kind != hardware::OptimizerKind::muon || context_.job().is_inference()) { return; }
+    for (const auto& op : operators) {
+      if (op.parameters > 0 && op.matrices.count > 0) { sizes.matrices.push_back({op.matrices, op.expert}); }
+    }
   }
 
   // `untrained`: bytes of a weight that is not trained.

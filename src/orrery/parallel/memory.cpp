@@ -15,6 +15,19 @@ void add_pair(StageSizes::Neighbours& most, const PartSizes& one, const PartSize
   most.kept = max(most.kept, one.activations.kept + next.activations.kept);
 }
 
+void add_matrices(std::vector<Orthogonalized>& all, const Orthogonalized& one, double times) {
+  const auto same = std::find_if(all.begin(), all.end(), [&](const Orthogonalized& other) {
+    return other.expert == one.expert && other.matrices.rows == one.matrices.rows &&
+           other.matrices.columns == one.matrices.columns;
+  });
+  if (same != all.end()) {
+    same->matrices.count += times * one.matrices.count;
+  } else {
+    all.push_back(one);
+    all.back().matrices.count *= times;
+  }
+}
+
 }  // namespace
 
 StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, PartSizes>& parts) {
@@ -42,6 +55,7 @@ StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, Pa
     sizes.in_place.weights += count * part.in_place.weights;
     sizes.in_place.state += count * part.in_place.state;
     sizes.in_place.gradients += count * part.in_place.gradients;
+    for (const auto& one : part.matrices) { add_matrices(sizes.matrices, one, count); }
     sizes.kv_cache += count * part.kv_cache;
     sizes.working = max(sizes.working, part.working);
     sizes.converted = max(sizes.converted, part.converted);
@@ -96,10 +110,18 @@ Bytes stored_weights(const hardware::Stack& stack, const Plan& plan, Bytes weigh
   return shards_from(plan, 3).part_of(dense_bytes + dense * wider, expert_bytes + expert * wider);
 }
 
-Bytes optimizer_state(const hardware::Stack& stack, const Plan& plan, Bytes weight_element, double dense,
-                      double expert) {
-  const Bytes state = weight_copies(stack, weight_element, plan).master + stack.optimizer.state_element;
-  return shards_from(plan, 1).part_of(dense * state, expert * state);
+Bytes optimizer_state(const hardware::Stack& stack, const Plan& plan, Bytes weight_element, double dense, double expert,
+                      const MatrixWeights& matrices) {
+  const Bytes master = weight_copies(stack, weight_element, plan).master;
+  const Bytes state = master + stack.optimizer.state(), of_matrices = master + stack.optimizer.matrix_state();
+  return shards_from(plan, 1).part_of((dense - matrices.dense) * state + matrices.dense * of_matrices,
+                                      (expert - matrices.expert) * state + matrices.expert * of_matrices);
+}
+
+MatrixWeights matrix_weights(std::span<const Orthogonalized> matrices) {
+  MatrixWeights sum;
+  for (const auto& [shape, expert] : matrices) { (expert ? sum.expert : sum.dense) += shape.elements(); }
+  return sum;
 }
 
 namespace {
@@ -191,11 +213,11 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   }
   const Shards gradients = reduces_every_micro_batch(plan, stack) ? shards_from(plan, 2) : Shards{};
   need.gradients = gradients.part_of(sizes.dense, sizes.expert) * stack.gradients.element;
-  const auto state_of = [&](const auto& of) {
-    return optimizer_state(stack, plan, weight_element, of.dense, of.expert);
-  };
-  need.optimizer = state_of(sizes);
-  if (plan.offload.optimizer) { offload(need, need.optimizer, state_of(pair)); }
+  need.optimizer =
+      optimizer_state(stack, plan, weight_element, sizes.dense, sizes.expert, matrix_weights(sizes.matrices));
+  if (plan.offload.optimizer) {
+    offload(need, need.optimizer, optimizer_state(stack, plan, weight_element, pair.dense, pair.expert));
+  }
   need.gradients += sizes.in_place.gradients;
   need.optimizer += sizes.in_place.state;
   need.tables += sizes.in_place.state + sizes.in_place.gradients;

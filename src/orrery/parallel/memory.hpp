@@ -20,13 +20,26 @@ struct Part;
 using PartId = Id<Part>;  // position of a part of the model in the lists of a LoweredSlice
 using OptionalPartId = OptionalId<Part>;
 
+// Matrices that Muon orthogonalizes, among the trained weights.
+struct Orthogonalized {
+  workload::Matrices matrices;
+  bool expert = false;
+};
+
+// Elements of matrices among the trained weights of a rank that Muon orthogonalizes.
+struct MatrixWeights {
+  double dense = 0, expert = 0;
+};
+[[nodiscard]] MatrixWeights matrix_weights(std::span<const Orthogonalized> matrices);
+
 // Memory of one part of a model (the embedding, a layer of a kind, the head) on a rank, before any sharding over
 // replicas. Activations are of one micro-batch.
 struct PartSizes {
   double dense = 0, expert = 0;  // trained weights, elements
   double frozen = 0, frozen_expert = 0;
-  Bytes dense_bytes, expert_bytes;    // all weights as stored, frozen ones included
-  workload::InPlaceWeights in_place;  // updated in place, neither sharded nor offloaded
+  Bytes dense_bytes, expert_bytes;       // all weights as stored, frozen ones included
+  workload::InPlaceWeights in_place;     // updated in place, neither sharded nor offloaded
+  std::vector<Orthogonalized> matrices;  // with Muon
   Activations activations;
   Bytes converted;                // largest copy of a weight in the format of its GEMM
   Bytes working;                  // of a pass that keeps nothing: input and output of the largest kernel
@@ -48,9 +61,10 @@ struct StageSizes {
   double dense = 0, expert = 0, frozen = 0, frozen_expert = 0;
   Bytes dense_bytes, expert_bytes;
   workload::InPlaceWeights in_place;
-  std::vector<double> chunk_kept;     // bytes of one micro-batch, by chunk
-  std::vector<double> chunk_dropped;  // bytes that recompute drops of the largest part, by chunk
-  Bytes layer_transient;              // the largest part
+  std::vector<Orthogonalized> matrices;  // with Muon
+  std::vector<double> chunk_kept;        // bytes of one micro-batch, by chunk
+  std::vector<double> chunk_dropped;     // bytes that recompute drops of the largest part, by chunk
+  Bytes layer_transient;                 // the largest part
   Bytes chunk_deferred;  // largest chunk: what its weight tasks read of the activations that recompute has dropped
   Bytes converted;       // largest copy of a weight in the format of its GEMM
   Bytes kept_briefly;    // by parts whose backward runs directly after forward
@@ -102,9 +116,9 @@ struct Shards {
 // `dense` and `expert` are trained.
 [[nodiscard]] Bytes stored_weights(const hardware::Stack& stack, const Plan& plan, Bytes weight_element,
                                    Bytes dense_bytes, Bytes expert_bytes, double dense, double expert);
-// Optimizer state of one rank, master copies included.
+// Optimizer state of one rank, master copies included. `matrices`: of these weights.
 [[nodiscard]] Bytes optimizer_state(const hardware::Stack& stack, const Plan& plan, Bytes weight_element, double dense,
-                                    double expert);
+                                    double expert, const MatrixWeights& matrices = {});
 
 // The number of micro-batches in flight depends on `stage`. `weight_element`: bytes of a trained weight as stored, and
 // of its gradient.

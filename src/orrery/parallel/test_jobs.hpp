@@ -128,6 +128,7 @@ hardware::Stack any_stack(Range&& range) {
   stack.fusion.elementwise = any_flag(range);
   stack.fusion.loss = any_flag(range);
   stack.storage.narrow_activations = any_flag(range);
+  stack.fp8_recipe = static_cast<hardware::Fp8Recipe>(range(0, 3));
   stack.fusion.gradient_accumulation = any_flag(range);
   stack.overlap.tp_backward = any_flag(range);
   stack.overlap.parameter_gather = any_flag(range);
@@ -439,6 +440,7 @@ Case any_inference_case(Range&& range) {
   c.plan.cp = 1;
   c.job.task = Task::inference;
   c.job.adapter = {};
+  if (range(0, 4) == 0) { c.job.precision = hardware::Precision::int8; }
   c.job.formats.weights = any_weight_format(range);
   if (any_flag(range)) { c.job.formats.cache = static_cast<hardware::CacheFormat>(range(0, 5)); }
   if (any_flag(range)) { c.job.formats.attention = hardware::Precision::fp8; }

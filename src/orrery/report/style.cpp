@@ -31,9 +31,13 @@ std::string job_header(const results::Estimate& estimate, TextStyle style) {
         fmt::format("{} of {} samples", estimate.inference ? "batch" : "global batch", grouped(estimate.global_batch));
   }
   work += fmt::format(", {}", estimate.precision);
+  if (!estimate.fp8_recipe.empty() && estimate.fp8_recipe != "delayed") {
+    work += fmt::format(" with {} scaling", estimate.fp8_recipe);
+  }
   if (!estimate.weight_format.empty()) { work += fmt::format(", {} weights", estimate.weight_format); }
   if (!estimate.kv_format.empty()) { work += fmt::format(", {} KV cache", estimate.kv_format); }
   if (!estimate.attention_precision.empty()) { work += fmt::format(", {} attention", estimate.attention_precision); }
+  if (!estimate.optimizer.empty()) { work += fmt::format(", {}", estimate.optimizer); }
   work += fmt::format(", stack {}", estimate.stack);
   if (estimate.lora > 0) { work += fmt::format(", LoRA rank {}", estimate.lora); }
   return bold(printable(title), style) + "\n" + printable(work) + "\n";

@@ -125,6 +125,8 @@ struct PlanSummary {
 struct Estimate {
   std::string model, cluster, stack, precision;
   std::string weight_format, kv_format, attention_precision;  // empty: not given
+  std::string fp8_recipe;                                     // of jobs in fp8
+  std::string optimizer;                                      // empty: adam
   bool samples_only = false;                                  // recommenders: a sample is not a sequence of tokens
   std::string task;                                           // "pretrain", "finetune", "inference"
   std::int64_t lora = 0;                                      // rank of the adapters; 0: every weight is trained

@@ -15,12 +15,38 @@ TEST(Formats, tables_have_many_names_for_them) {
       {"BF16", Precision::bf16},     {"bfloat16", Precision::bf16},     {"bf16-mixed", Precision::bf16},
       {"amp_bf16", Precision::bf16}, {"half", Precision::fp16},         {"amp", Precision::fp16},
       {"16-mixed", Precision::fp16}, {"fp8_cs", Precision::fp8},        {"fp8-mx", Precision::fp8},
-      {"FP8 (TE)", Precision::fp8},  {"float8_e4m3fn", Precision::fp8}, {"int8", Precision::fp8},
-      {"w8a8", Precision::fp8},      {"mxfp4", Precision::fp4},         {"NVFP4", Precision::fp4},
+      {"FP8 (TE)", Precision::fp8},  {"float8_e4m3fn", Precision::fp8}, {"int8", Precision::int8},
+      {"w8a8", Precision::int8},     {"mxfp4", Precision::fp4},         {"NVFP4", Precision::fp4},
       {"w4a16", Precision::bf16},    {"int8_wo", Precision::bf16},      {"w4afp8", Precision::fp8},
+      {"fp8-w8a8", Precision::fp8},  {"nf4", Precision::bf16},          {"W4A4", Precision::fp4},
       {"float32", Precision::fp32},  {"float", Precision::fp32},        {"TF32", Precision::tf32}};
   for (const auto& [text, precision] : names) { EXPECT_THAT(formats_named(text), ElementsAre(precision)) << text; }
   for (const char* text : {"", "fp64", "float64", "quick"}) { EXPECT_TRUE(formats_named(text).empty()) << text; }
+}
+
+TEST(Formats, weights_are_stored_in_the_narrowest_where_it_is_not_multiplied) {
+  using hardware::StorageFormat;
+  EXPECT_EQ(stored_format("w4a16", Precision::bf16), StorageFormat::int4);
+  EXPECT_EQ(stored_format("AWQ", Precision::fp16), StorageFormat::int4);
+  EXPECT_EQ(stored_format("int8_wo", Precision::bf16), StorageFormat::int8);
+  EXPECT_EQ(stored_format("w4a8", Precision::fp8), StorageFormat::int4);
+  EXPECT_EQ(stored_format("nf4", Precision::bf16), StorageFormat::nf4);
+  EXPECT_EQ(stored_format("bf16 + int4 weights", Precision::bf16), StorageFormat::int4);
+  EXPECT_EQ(stored_format("fp8", Precision::bf16), StorageFormat::fp8);  // no units for it
+  for (const Precision precision : {Precision::fp8, Precision::fp4, Precision::int8, Precision::bf16}) {
+    EXPECT_EQ(stored_format(hardware::name_of(precision), precision), std::nullopt);
+  }
+  EXPECT_EQ(stored_format("", Precision::bf16), std::nullopt);
+}
+
+TEST(Formats, integers_are_multiplied_only_where_they_are_stated) {
+  Accelerator ampere;
+  ampere.matrix_peak = {{"bf16", FlopsPerSecond(300.0)}, {"int8", FlopsPerSecond(600.0)}};
+  EXPECT_EQ(gemm_format({Precision::int8}, ampere), Precision::int8);
+  EXPECT_EQ(gemm_format({Precision::fp8}, ampere), Precision::bf16);
+  Accelerator without;
+  without.matrix_peak = {{"bf16", FlopsPerSecond(300.0)}, {"fp8", FlopsPerSecond(600.0)}};
+  EXPECT_EQ(gemm_format({Precision::int8}, without), Precision::fp8);
 }
 
 TEST(Formats, several_are_all_named_and_notes_are_not) {

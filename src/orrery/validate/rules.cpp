@@ -13,6 +13,7 @@
 #include "orrery/estimate/request.hpp"
 #include "orrery/parallel/program.hpp"
 #include "orrery/validate/consistent.hpp"
+#include "orrery/validate/formats.hpp"
 #include "orrery/validate/spelling.hpp"
 #include "orrery/validate/usual_choices.hpp"
 
@@ -242,6 +243,8 @@ Skippable<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
   if (!precision) { return skip(precision.error()); }
   estimate::Request request = request_of(row, defaults, *model, *cluster);
   request.precision = *precision;
+  const bool is_frozen = request.task == parallel::Task::inference || request.lora > 0;
+  if (is_frozen) { request.weight_format = stored_format(row.precision, *precision); }
   auto changes = contradictions(row, *cluster, request);
   if (defaults.expert_parallel_over_all && request.ep == 1 && model->has_experts()) {
     request.ep = std::gcd(model->experts.count, *row.gpus / *request.pp);
@@ -259,6 +262,9 @@ Skippable<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
 
 Skippable<Scenario> resolved(const estimate::Request& request, workload::Model model, hardware::Cluster cluster,
                              const StackFacts& defaults, const Parts& parts) {
+  if (hardware::is_integer(request.precision) && request.task != parallel::Task::inference) {
+    return skip(fmt::format("precision: {} is a format of inference only", hardware::name_of(request.precision)));
+  }
   const hardware::Stack& stack = parts.stacks.find(defaults.stack)->second;
   parallel::Plan plan = estimate::plan_with_defaults(request, model, cluster.devices, stack);
   const auto found = estimate::problems(request, model, cluster, plan);

@@ -280,6 +280,26 @@ TEST(Rules, a_batch_of_requests) {
   EXPECT_EQ(s.plan.zero, 0);
 }
 
+TEST(Rules, weights_of_inference_are_stored_as_the_row_says) {
+  InferenceRow row = batch_row();
+  EXPECT_EQ(scenario(row).job.formats.weights, std::nullopt);
+  row.precision = "w4a16";
+  EXPECT_EQ(scenario(row).job.formats.weights, hardware::StorageFormat::int4);
+  EXPECT_EQ(scenario(row).job.precision, Precision::bf16);
+  row.precision = "fp8";  // A100 has no units for it
+  EXPECT_EQ(scenario(row).job.formats.weights, hardware::StorageFormat::fp8);
+  EXPECT_EQ(scenario(row).taken_as, "precision fp8 -> bf16");
+  row.precision = "w8a8";
+  EXPECT_EQ(scenario(row).job.formats.weights, std::nullopt);
+  EXPECT_EQ(scenario(row).job.precision, Precision::int8);
+}
+
+TEST(Rules, int8_products_of_training_are_skipped) {
+  TrainingRow row = whole_row();
+  row.precision = "int8";
+  EXPECT_EQ(reason(row), "precision: int8 is a format of inference only");
+}
+
 TEST(Rules, requests_in_flight_that_are_not_stated_are_skipped) {
   InferenceRow row = batch_row();
   row.mode = "offline max throughput";

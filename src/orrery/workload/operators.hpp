@@ -91,6 +91,15 @@ struct NodeDispatch {
   friend bool operator==(const NodeDispatch&, const NodeDispatch&) = default;
 };
 
+// Weight matrices of one shape, which Muon orthogonalizes one by one: a fused projection is one matrix.
+struct Matrices {
+  double count = 0;
+  std::int64_t rows = 0, columns = 0;
+
+  [[nodiscard]] double elements() const { return count * static_cast<double>(rows) * static_cast<double>(columns); }
+  friend bool operator==(const Matrices&, const Matrices&) = default;
+};
+
 struct Operator {
   std::string_view name;  // "attention.qkv"; a static string
   OperatorTag tag = OperatorTag::residual;
@@ -108,6 +117,7 @@ struct Operator {
   Growth growth;           // Pass::decode only
 
   double parameters = 0;    // trained weights in this slice, elements
+  Matrices matrices;        // of these, matrices
   double frozen = 0;        // weights in this slice that are not trained (under an adapter)
   bool expert = false;      // weights of routed experts, which are replicated over other ranks than dense ones
   InPlaceWeights in_place;  // in addition

@@ -115,6 +115,61 @@ TEST(Adapters, inference_reads_narrow_weights_as_they_are_stored) {
   EXPECT_EQ(cast.casts, Bytes(128 * (4 + 2)));
 }
 
+// W8A8: 128 weights of 1 byte, and one copy of the 64 inputs: 2 bytes read, 1 written. The cache keeps its 16 bits also
+// in stacks that keep it in the format of fp8 inputs.
+TEST(Adapters, int8_products_read_one_byte_a_weight_and_cast_their_inputs_once) {
+  Slice part = slice(2, 4);
+  part.pass = Pass::prefill;
+  const Kernel wide = find(layer_operators(tiny_llama(), Stack{}, part), "attention.qkv").forward;
+  part.precision = hardware::Precision::int8;
+  const Kernel narrow = find(layer_operators(tiny_llama(), Stack{}, part), "attention.qkv").forward;
+  EXPECT_EQ(narrow.precision, hardware::Precision::int8);
+  EXPECT_EQ(narrow.bytes, wide.bytes - Bytes(128 + 64));
+  EXPECT_EQ(narrow.casts, Bytes(64 * (2 + 1)));
+  EXPECT_EQ(narrow.launches, wide.launches + 1);
+  EXPECT_EQ(cache_element(hardware::Precision::int8, {}, true), 2.0);
+  EXPECT_EQ(cache_element(hardware::Precision::fp8, {}, true), 1.0);
+}
+
+// 64 inputs and 128 gradients of qkv (n = 8, h = 8; 16 outputs per token). Delayed: 2 bytes read, two copies of 1 byte
+// written. Current: read once more. Block: 4 bytes more per 128 elements of a copy.
+TEST(Fp8Recipes, casts_by_hand) {
+  Slice part = slice(2, 4);
+  part.precision = hardware::Precision::fp8;
+  const auto qkv = [&](hardware::Fp8Recipe recipe) {
+    Stack stack;
+    stack.fp8_recipe = recipe;
+    return find(layer_operators(tiny_llama(), stack, part), "attention.qkv");
+  };
+  const Operator delayed = qkv(hardware::Fp8Recipe::delayed), current = qkv(hardware::Fp8Recipe::current);
+  const Operator block = qkv(hardware::Fp8Recipe::block);
+  EXPECT_EQ(delayed.forward.casts, Bytes(64 * 4));
+  EXPECT_EQ(current.forward.casts, Bytes(64 * 6));
+  EXPECT_EQ(block.forward.casts, Bytes(64 * (4 + 2 * 4.0 / 128)));
+  EXPECT_EQ(delayed.backward_input.casts, Bytes(128 * 4));
+  EXPECT_EQ(current.backward_input.casts, Bytes(128 * 6));
+  EXPECT_EQ(current.forward.launches, delayed.forward.launches + 1);
+  EXPECT_EQ(block.forward.launches, delayed.forward.launches);
+  EXPECT_EQ(current.forward.bytes, delayed.forward.bytes);
+  EXPECT_FALSE(delayed.forward.block_scaled || current.forward.block_scaled);
+  EXPECT_TRUE(block.forward.block_scaled && block.backward_input.block_scaled && block.backward_weight.block_scaled);
+}
+
+TEST(Fp8Recipes, have_no_effect_on_other_formats_and_on_the_head) {
+  Slice part = slice(2, 4);
+  Stack current, block;
+  current.fp8_recipe = hardware::Fp8Recipe::current;
+  block.fp8_recipe = hardware::Fp8Recipe::block;
+  for (const Stack& stack : {current, block}) {
+    part.precision = hardware::Precision::bf16;
+    EXPECT_EQ(find(layer_operators(tiny_llama(), stack, part), "attention.qkv").forward,
+              find(layer_operators(tiny_llama(), Stack{}, part), "attention.qkv").forward);
+    part.precision = hardware::Precision::fp8;
+    EXPECT_EQ(find(head_operators(tiny_llama(), stack, part), "head.logits").forward,
+              find(head_operators(tiny_llama(), Stack{}, part), "head.logits").forward);
+  }
+}
+
 // The GEMMs of the MLP need their inputs for weight gradients only: 128 + 256 B. Norms and the activation keep theirs.
 // A norm without a weight gradient is one kernel backward.
 TEST(Adapters, frozen_products_without_one_keep_no_input) {

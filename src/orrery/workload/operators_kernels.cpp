@@ -17,6 +17,9 @@ constexpr std::int64_t kVocabMultiple = 128;
 constexpr double kNarrowestActivation = 2.0;
 constexpr double kNarrowestCache = 1.0;
 
+// A 32-bit scale per 128 elements (arXiv:2412.19437, section 3.3.2).
+constexpr double kBlockScale = 4.0 / 128.0;
+
 std::int64_t ceiling(double x) { return static_cast<std::int64_t>(std::ceil(x)); }
 
 void expect_whole_parts(const Model& model, const Slice& slice) {
@@ -51,16 +54,20 @@ Kernel linear_gemm(const LinearShape& shape, std::int64_t m, std::int64_t n, std
 }
 
 // Narrow copies of X and, backward, of dY, read in two bytes, one kernel each. Training writes each twice, the second
-// time transposed for the weight-gradient GEMM.
+// time transposed for the weight-gradient GEMM. With scales per block, a copy has 4 bytes more per 128 elements. With
+// scales of the tensor itself, a kernel reads it for its largest value first, so no cast is part of the kernel that
+// makes the tensor.
 void append_casts(Operator& op, const Sizes& z, const Linear& l) {
   const double copies = z.training && !z.frozen() ? 2.0 : 1.0;
-  const double pass = z.element + copies * z.matrix_element;
+  const bool is_current = z.scales == hardware::Fp8Recipe::current;
+  const double scale = z.scales == hardware::Fp8Recipe::block ? kBlockScale : 0.0;
+  const double pass = (is_current ? 2.0 : 1.0) * z.element + copies * (z.matrix_element + scale);
   const auto cast = [&](Kernel& kernel, std::int64_t width) {
     kernel.casts = Bytes(l.rows * real(width) * pass);
-    kernel.launches += 1;
+    kernel.launches += is_current ? 2 : 1;
   };
-  if (l.casts_input) { cast(op.forward, l.k); }
-  if (l.casts_gradient) { cast(op.backward_input, l.n); }
+  if (l.casts_input || is_current) { cast(op.forward, l.k); }
+  if (l.casts_gradient || is_current) { cast(op.backward_input, l.n); }
 }
 
 // Weights that are stored in another format than the GEMM's inputs. Inference: the GEMM reads narrower ones as they are
@@ -106,6 +113,9 @@ Operator linear_gemms(const Sizes& z, const Linear& l) {
       linear_gemm(shape, l.n, l.k, m, volume,
                   l.rows * n * gradient + l.rows * k * input + real(l.groups) * weight * z.gradient_traffic);
   if (input < z.element) { append_casts(op, z, l); }
+  if (!l.wide && z.scales == hardware::Fp8Recipe::block) {
+    for (Kernel* kernel : {&op.forward, &op.backward_input, &op.backward_weight}) { kernel->block_scaled = true; }
+  }
   read_stored_weights(op, z, l, input);
   return op;
 }
@@ -127,6 +137,7 @@ Operator factor(const Sizes& z, const Linear& base, std::string_view name, std::
   l.groups_read = base.groups_read;
   Operator op = linear_gemms(z, l);
   op.parameters = real(l.groups) * real(n) * real(k);
+  op.matrices = {real(l.groups), k, n};
   save_input(op, kept * z.element, from);
   return op;
 }
@@ -146,7 +157,8 @@ WeightElements weight_elements(hardware::Precision precision, const Formats& for
 
 double cache_element(hardware::Precision precision, const Formats& formats, bool narrow) {
   if (formats.cache) { return hardware::element_size(*formats.cache).value(); }
-  return std::max(hardware::element_size(precision).value(), narrow ? kNarrowestCache : kNarrowestActivation);
+  const bool follows = narrow && !hardware::is_integer(precision);  // int8: a recipe of weights and activations only
+  return std::max(hardware::element_size(precision).value(), follows ? kNarrowestCache : kNarrowestActivation);
 }
 
 Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& slice) {
@@ -183,6 +195,7 @@ Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& sl
   z.precision = slice.precision;
   z.wide = z.matrix_element < kNarrowestActivation ? hardware::Precision::bf16 : slice.precision;
   z.attention = slice.formats.attention.value_or(z.wide);
+  if (slice.precision == hardware::Precision::fp8) { z.scales = stack.fp8_recipe; }
   z.adapter_rank = z.training ? slice.adapter.rank : 0;
   z.adapts_all = slice.adapter.targets == Adapter::Targets::all;
   return z;
@@ -224,6 +237,7 @@ void append_linear(std::vector<Operator>& list, const Sizes& z, const Linear& l)
   if (z.frozen()) {
     op.backward_weight = {};
   } else {
+    op.matrices = {real(l.groups), l.k, l.n};
     const double as_read = l.wide ? z.element : z.matrix_element;
     op.saved_input = Bytes(l.input * (l.input_element > 0.0 ? l.input_element : as_read));
     op.input_from = l.input_from;

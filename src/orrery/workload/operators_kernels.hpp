@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -46,6 +47,7 @@ struct Sizes {
   hardware::Precision wide =
       hardware::Precision::bf16;  // of scans and of the head: bf16 when the precision is narrower than two bytes
   hardware::Precision attention = hardware::Precision::bf16;  // of attention: `wide`, unless a format is given
+  std::optional<hardware::Fp8Recipe> scales;                  // of a layer's GEMMs in fp8
   std::int64_t adapter_rank = 0;                              // r; 0: no adapter
   bool adapts_all = false;                                    // adapters also for the GEMMs of the MLP and of experts
 
