@@ -201,17 +201,17 @@ Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& sl
   return z;
 }
 
-Kernel gemm(const GemmShape& p, hardware::Precision precision) {
-  const double batch = real(p.batch), m = real(p.m), n = real(p.n), k = real(p.k);
+Kernel gemm(const GemmShape& shape, hardware::Precision precision) {
+  const double batch = real(shape.batch), m = real(shape.m), n = real(shape.n), k = real(shape.k);
   Kernel kernel;
   kernel.kind = KernelKind::gemm;
   kernel.precision = precision;
-  kernel.batch = p.batch;
-  kernel.m = p.m;
-  kernel.n = p.n;
-  kernel.k = p.k;
+  kernel.batch = shape.batch;
+  kernel.m = shape.m;
+  kernel.n = shape.n;
+  kernel.k = shape.k;
   kernel.flops = Flops(2.0 * batch * m * n * k);
-  kernel.bytes = Bytes(batch * ((m * k + k * n) * p.input + m * n * p.output));
+  kernel.bytes = Bytes(batch * ((m * k + k * n) * shape.input + m * n * shape.output));
   return kernel;
 }
 
