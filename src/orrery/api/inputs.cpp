@@ -34,6 +34,13 @@ Result<hardware::Cluster> read_cluster(const hardware::Catalogue& catalogue, con
   return cluster;
 }
 
+// The images of the request are part of a sequence, or of a prompt.
+Result<workload::Model> with_images_of(const Request& request, workload::Model model) {
+  const bool serves = request.task == parallel::Task::inference;
+  const std::int64_t length = (serves ? request.prompt : request.seq).value_or(model.max_seq);
+  return workload::with_images(std::move(model), request.images, request.image_size, length);
+}
+
 }  // namespace
 
 Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Catalogue& catalogue,
@@ -44,6 +51,7 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
         {{"", 0, 0, "--semantics"}, "\"mad-max\" is valid with plain estimate and plan only"});
   }
   auto model = keep(workload::load_model(data_directory, request.model, request.as), "--model", failure);
+  if (model) { model = keep(with_images_of(request, std::move(*model)), "--images", failure); }
   auto cluster = keep(read_cluster(catalogue, request), "--cluster", failure);
   std::optional<hardware::Stack> stack;
   if (model && cluster) {

@@ -87,6 +87,9 @@ TEST(EstimatorLaw, one_device_takes_the_sum_of_its_kernels) {
       if (accumulates) { micro_batch += times * streamed((part + tied) * (2.0 + 2.0 * gradient), gpu); }
       weights += times * part;
     };
+    parallel::test::for_each_tower_part(c.model, c.stack, slice, [&](const auto& part, bool is_layer) {
+      add(part, 1.0, 0.0, is_layer && c.plan.recompute == Recompute::full);
+    });
     add(workload::embedding_operators(c.model, c.stack, slice), 1.0, 0.0, false);
     for (std::int64_t layer = 0; layer < c.model.depth(); ++layer) {
       add(workload::layer_operators(c.model, c.stack, slice, workload::layer_kind(c.model, layer)), 1.0, 0.0,

@@ -225,6 +225,9 @@ std::vector<std::string> not_modelled(const Context& context, const Program& pro
     list.emplace_back("a group fills its nodes unevenly: all its traffic is charged to the outermost dimension");
   }
   if (context.model.has_experts()) { list.emplace_back("skewed routing: every expert gets the same number of tokens"); }
+  if (context.model.has_tower() && context.model.tower.images == 0) {
+    list.emplace_back("the vision tower: the job is text only (--images gives images per sequence)");
+  }
   if (context.model.is_recommender()) {
     list.emplace_back("skewed lookups: rows of a table are accessed uniformly");
     list.emplace_back("ranks with fewer tables: all ranks are priced as the one with the most work");
@@ -263,6 +266,8 @@ void describe_job(results::Estimate& result, const Context& context, const Progr
   result.devices = program.plan.devices();
   result.straggler_slowdown = context.cluster.accelerator.slowdown;
   result.task = config::enum_name(program.job.task);
+  result.images = context.model.tower.images;
+  result.image_size = result.images > 0 ? context.model.tower.image : 0;
   result.lora = program.job.adapter.rank;
   result.plan = summary(program);
   result.not_modelled = not_modelled(context, program);

@@ -17,6 +17,8 @@ constexpr std::int64_t kMostDevices = 100'000'000;
 constexpr std::int64_t kLongestSequence = 1'000'000'000;
 constexpr std::int64_t kLargestBatch = 1'000'000'000;
 constexpr std::int64_t kHighestRank = 65'536;
+constexpr std::int64_t kMostImages = 100'000;
+constexpr std::int64_t kLargestImage = 16'384;  // pixels
 constexpr double kMostWeights = 1e15;
 
 void add_job_fields(config::Record<Request>& record) {
@@ -36,6 +38,12 @@ void add_job_fields(config::Record<Request>& record) {
                 {.min = 1, .max = kLargestBatch})
       .optional("seq", &Request::seq, "tokens per sequence in training; vision models define it",
                 {.min = 1, .max = kLongestSequence})
+      .optional("images", &Request::images,
+                "images in each sequence, of a model with a vision tower; their tokens are part of the sequence "
+                "(inference: of the prompt); 0: text only, without the tower",
+                {.min = 0, .max = kMostImages})
+      .optional("image_size", &Request::image_size, "with --images: side of an image, pixels; default: the tower's",
+                {.min = 1, .max = kLargestImage})
       .optional("precision", &Request::precision, "number format of GEMM inputs; int8: inference only (W8A8)")
       .optional(
           "fp8_recipe", &Request::fp8_recipe,
@@ -135,6 +143,7 @@ std::vector<Diagnostic> mad_max_problems(const Request& request) {
   note(request.batch.has_value(), "--batch", "has --global-batch in every task");
   note(request.prompt.has_value(), "--prompt", "has --seq in every task");
   note(request.generate.has_value(), "--generate", "has no such choice");
+  note(request.images > 0, "--images", "has no vision towers");
   note(request.lora > 0, "--lora", "has --freeze");
   note(request.optimizer.has_value(), "--optimizer", "counts 3 x weights whatever the optimizer");
   constexpr std::string_view kOneFormat = "has one format, --precision";

@@ -31,6 +31,8 @@ struct Request : parallel::PartialPlan {
   parallel::Task task = parallel::Task::pretrain;
   std::optional<std::int64_t> global_batch;  // sequences; training only
   std::optional<std::int64_t> seq;           // not given: defined by a vision model, 1 for a recommender
+  std::int64_t images = 0;                   // in each sequence, of a model with a vision tower; 0: text only
+  std::optional<std::int64_t> image_size;    // side in pixels; not given: defined by the tower
   hardware::Precision precision = hardware::Precision::bf16;
   std::optional<hardware::StorageFormat> weight_format;    // not given: weight_elements()
   std::optional<hardware::CacheFormat> kv_format;          // inference only; not given: the stack's default

@@ -58,6 +58,7 @@ WorkPrice WorkPrices::priced(const parallel::LoweredSlice& slice, const parallel
   }
   const auto time_of = [&](parallel::PartId part) { return part_time(slice.parts[part], price.blocks); };
   price.embedding = time_of(*slice.embedding);
+  for (const auto& use : slice.tower) { price.embedding += static_cast<double>(use.repeat) * time_of(*use.part); }
   price.head = time_of(*slice.head);
   if (slice.mtp) { price.head += static_cast<double>(model_.mtp_layers) * time_of(*slice.mtp); }
   PartTime sum;

@@ -40,7 +40,7 @@ struct WorkPrice {
   std::vector<Cost> blocks;  // [block of the slice]
   // [block of the slice] as far as plans have needed them: filled by StepSolver. Empty before.
   std::vector<std::optional<PortUses>> port_uses;
-  PartTime embedding, head;  // head: with the MTP modules
+  PartTime embedding, head;  // with the vision tower, and with the MTP modules
   // [layer]: sum over the layers before it; one entry more than layers. A lower bound: if a chunk recomputes only some
   // layers, all count as not recomputed.
   std::vector<PartTime> layers_before;

@@ -142,7 +142,7 @@ TEST(Neighbours, of_every_plan_are_in_the_space_and_mutual) {
     test::ListWalk walk(list);
     return neighbours(walk, {plan, kBatch}, table);
   };
-  const std::size_t sampled = orrery::test::kSanitizers ? 3 : 40;
+  const std::size_t sampled = orrery::test::kSanitizers ? 3 : 20;
   for (std::size_t i = 0; i < space.size(); i += space.size() / sampled) {
     for (const auto& near : neighbours_of(space[i])) {
       const Plan& plan = near.found.point.plan;

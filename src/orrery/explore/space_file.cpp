@@ -39,7 +39,9 @@ constexpr auto kJobFields = std::to_array<std::string_view>({"model",
                                                              "attention_precision",
                                                              "reduce_every",
                                                              "optimizer",
-                                                             "fp8_recipe"});
+                                                             "fp8_recipe",
+                                                             "images",
+                                                             "image_size"});
 constexpr std::array<std::string_view, 3> kOwnKeys{"max_batch", "count_invalid", "axes"};
 
 constexpr std::int64_t kLargestBatch = 1'000'000'000;

@@ -185,7 +185,7 @@ TEST(SpaceSearch, pruned_results_of_the_wide_space_equal_exhaustive_ones) {
   constexpr std::int64_t kMostPoints = orrery::test::cases(30'000);
   const SpaceFile file = *read_space_file(std::string(ORRERY_DATA_DIR) + "/spaces/wide-training.yaml");
   int answers = 0;
-  for (std::uint64_t seed = 0; seed < orrery::test::cases(150U) && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < orrery::test::cases(105U) && !HasFailure(); ++seed) {
     Searched s = any_job(30'000 + seed);
     const std::string values = some_fixed(seed);
     const auto space =
@@ -198,7 +198,7 @@ TEST(SpaceSearch, pruned_results_of_the_wide_space_equal_exhaustive_ones) {
     expect_same_best(searched(s, false, 1, 5), all);
     answers += all.best.empty() ? 0 : 1;
   }
-  EXPECT_GT(answers, orrery::test::kSanitizers ? 5 : 30);
+  EXPECT_GT(answers, orrery::test::kSanitizers ? 3 : 20);
 }
 
 // Several values of an axis: the best of the searches of each value.

@@ -15,8 +15,8 @@ namespace {
 using config::Node;
 using workload::Model;
 
-constexpr std::array<std::string_view, 8> kOther{"name",   "description", "sources",        "vision",
-                                                 "causal", "recommender", "encoder_layers", "position_rows"};
+constexpr std::array<std::string_view, 9> kOther{"name",        "description",    "sources",       "vision", "causal",
+                                                 "recommender", "encoder_layers", "position_rows", "tower"};
 
 // 50, not 50.0.
 std::string value_of(const Node& node) {
@@ -52,6 +52,9 @@ std::vector<Fact> described(const Model& model) {
   std::erase_if(facts, [&](const Fact& fact) { return follows(model, fact); });
   if (model.position == workload::Position::learned && model.position_rows != model.max_seq) {
     facts.push_back({"position_rows", std::to_string(model.position_rows)});
+  }
+  if (model.has_tower()) {
+    facts.push_back({"tower", fmt::format("of {} layers, {} wide", model.tower.layers, model.tower.hidden)});
   }
   return facts;
 }

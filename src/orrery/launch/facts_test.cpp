@@ -91,6 +91,11 @@ std::vector<Model> changed(const Model& model, const std::string& field) {
     }
     return {next};
   }
+  if (field == "tower") {
+    Model next = model;
+    ++next.tower.layers;
+    return {next};
+  }
   const auto& record = config::Described<Model>::record();
   const Node whole = record.to_node(model);
   const auto dot = field.find('.');

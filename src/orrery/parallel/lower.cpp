@@ -121,7 +121,10 @@ class PlanLowering {
     for (std::int64_t c = 0; c < chunks_of(plan_); ++c) {
       if (c > 0) { shape_.push_back(kNextChunk); }
       const std::int64_t q = virtual_stage(plan_, stage, c);
-      if (q == 0) { shape_.push_back({slice_.embedding, 1}); }
+      if (q == 0) {
+        shape_.insert(shape_.end(), slice_.tower.begin(), slice_.tower.end());
+        shape_.push_back({slice_.embedding, 1});
+      }
       append_layers(first_layer(q), first_layer(q + 1));
       if (q != last_virtual_stage()) { continue; }
       shape_.push_back({slice_.head, 1});

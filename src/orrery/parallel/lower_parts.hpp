@@ -78,8 +78,9 @@ struct LoweredSlice {
   IdVector<PartId, PartSizes> sizes;
   std::vector<LayerRun> runs;
   OptionalPartId embedding, head;
-  OptionalPartId mtp;      // an MTP module
-  double token_table = 0;  // trained weights of the token table
+  OptionalPartId mtp;          // an MTP module
+  std::vector<PartUse> tower;  // parts of a vision tower, before the embedding
+  double token_table = 0;      // trained weights of the token table
 };
 
 // All that a lowered slice depends on, besides model, stack and what every plan of a job shares.

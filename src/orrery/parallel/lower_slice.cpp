@@ -1,6 +1,7 @@
 #include "orrery/parallel/lower_parts.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "orrery/parallel/blocks.hpp"
@@ -39,6 +40,13 @@ namespace {
 
 constexpr PartNames kEmbedding{"embedding.forward", "embedding.backward",       "embedding.weight_gradients",
                                "embedding.decode",  "embedding.gather_weights", "embedding.reduce_gradients"};
+constexpr PartNames kTowerPatches{"tower_patches.forward",          "tower_patches.backward",
+                                  "tower_patches.weight_gradients", "tower_patches.decode",
+                                  "tower_patches.gather_weights",   "tower_patches.reduce_gradients"};
+constexpr PartNames kTowerLayer{"tower_layer.forward", "tower_layer.backward",       "tower_layer.weight_gradients",
+                                "tower_layer.decode",  "tower_layer.gather_weights", "tower_layer.reduce_gradients"};
+constexpr PartNames kProjector{"projector.forward", "projector.backward",       "projector.weight_gradients",
+                               "projector.decode",  "projector.gather_weights", "projector.reduce_gradients"};
 constexpr PartNames kLayer{"layer.forward", "layer.backward",       "layer.weight_gradients",
                            "layer.decode",  "layer.gather_weights", "layer.reduce_gradients"};
 constexpr PartNames kExpertLayer{"expert_layer.forward",          "expert_layer.backward",
@@ -118,12 +126,13 @@ class SliceLowering {
     const auto& stack = context_.stack;
     const auto embedding = [&](const workload::Slice& s) { return workload::embedding_operators(model, stack, s); };
     const auto head = [&](const workload::Slice& s) { return workload::head_operators(model, stack, s); };
+    lower_tower();
     result_.embedding = add(kEmbedding, embedding, {});
-    const bool table_trained = result_.sizes.front().dense > 0;
+    const bool table_trained = sizes(*result_.embedding).dense > 0;
     const double table = workload::table_parameters(model, context_.plan().tp);
     if (table_trained) { result_.token_table = table; }
     lower_layers();
-    result_.head = add(kHead, head, {}, model.tied_embeddings ? result_.token_table : 0.0);
+    result_.head = add(kHead, head, {.tied = model.tied_embeddings ? result_.token_table : 0.0});
     sizes(*result_.head).backward_follows = true;
     if (context_.copies_table()) {
       (table_trained ? sizes(*result_.head).dense : sizes(*result_.head).frozen) += table;
@@ -132,7 +141,7 @@ class SliceLowering {
     }
     if (model.mtp_layers > 0 && !context_.job().is_inference()) {
       const auto mtp = [&](const workload::Slice& s) { return workload::mtp_operators(model, stack, s); };
-      result_.mtp = add(kMtp, mtp, {});
+      result_.mtp = add(kMtp, mtp, {.is_layer = true});
       sizes(*result_.mtp).backward_follows = true;
     }
     return std::move(result_);
@@ -190,7 +199,8 @@ class SliceLowering {
     const auto layer = [&](const workload::Slice& s) {
       return workload::layer_operators(model, context_.stack, s, kind);
     };
-    const PartId part = add(names_of(model, kind), layer, replayed, 0.0, input_of(kind));
+    const PartId part =
+        add(names_of(model, kind), layer, {.replayed = replayed, .input = input_of(kind), .is_layer = true});
     if (job.is_inference()) {
       const std::int64_t sequences = job.global_batch / context_.plan().dp;
       sizes(part).kv_cache = static_cast<double>(sequences) *
@@ -205,23 +215,68 @@ class SliceLowering {
                                                   : static_cast<double>(kind.in) * context_.residual;
   }
 
-  // `input`: of the part, the only tensor kept if every operator is replayed. `tied`: weights that the part uses and
-  // has gradients of, but whose parameters are counted elsewhere.
+  // A vision tower. Recompute applies to its layers as well. Requests read images in the prefill only.
+  void lower_tower() {
+    const auto& model = context_.model;
+    const auto& stack = context_.stack;
+    const workload::Tower& tower = model.tower;
+    if (tower.images == 0) { return; }
+    const auto add_once = [&](const PartNames& names, const auto& operators_of) {
+      return add(names, operators_of, {.decodes = false});
+    };
+    const auto patches = [&](const workload::Slice& s) { return workload::tower_patches(model, stack, s); };
+    const auto projector = [&](const workload::Slice& s) { return workload::tower_projector(model, stack, s); };
+    result_.tower.push_back({add_once(kTowerPatches, patches), 1});
+    std::array<OptionalPartId, 2> layers;
+    for (std::int64_t i = 0; i < tower.layers; ++i) {
+      const bool windowed = tower.attends_in_windows(i);
+      OptionalPartId& part = layers[windowed ? 1 : 0];
+      if (!part) { part = lower_tower_layer(windowed); }
+      if (result_.tower.back().part != part) { result_.tower.push_back({part, 0}); }
+      ++result_.tower.back().repeat;
+    }
+    result_.tower.push_back({add_once(kProjector, projector), 1});
+  }
+
+  PartId lower_tower_layer(bool windowed) {
+    const bool frozen = context_.job().adapter.rank > 0;
+    const auto layer = [&](const workload::Slice& s) {
+      return workload::tower_layer(context_.model, context_.stack, s, windowed);
+    };
+    const Bytes input = workload::tower_tensor(context_.model, context_.stack, slice_);
+    return add(kTowerLayer, layer,
+               {.replayed = frozen ? workload::TagSet{} : replayed_tags(context_.plan()),
+                .input = frozen ? Bytes(0) : input,
+                .is_layer = true,
+                .wide = true,
+                .decodes = false});
+  }
+
+  struct PartOptions {
+    workload::TagSet replayed = {};
+    double tied = 0.0;  // weights that the part uses and has gradients of, but whose parameters are counted elsewhere
+    Bytes input = {};   // of the part, the only tensor kept if every operator is replayed
+    bool is_layer = false;  // not embedding or head
+    bool wide = false;      // weights that are not trained are stored as those of embedding and head
+    bool decodes = true;    // generated tokens pass through it
+  };
+
   template <class Make>
-  PartId add(const PartNames& names, const Make& operators_of, workload::TagSet replayed, double tied = 0.0,
-             Bytes input = {}) {
+  PartId add(const PartNames& names, const Make& operators_of, const PartOptions& options) {
     const std::vector<Operator> operators = run_as_the_stack_does(operators_of(slice_));
     Part part;
     part.names = &names;
-    const bool is_layer = &names != &kEmbedding && &names != &kHead;
-    PartSizes sizes = sizes_of(operators, replayed, is_layer ? context_.layer_element : context_.end_element, input);
-    if (is_layer) { add_matrices(sizes, operators); }
+    const Bytes untrained = options.is_layer && !options.wide ? context_.layer_element : context_.end_element;
+    PartSizes sizes = sizes_of(operators, options.replayed, untrained, options.input);
+    if (options.is_layer) { add_matrices(sizes, operators); }
     part.forward = add_block(forward_block(names.forward, operators, context_.plan()));
-    if (decodes()) {
+    if (decodes() && options.decodes) {
       part.decode =
           add_block(forward_block(names.decode, run_as_the_stack_does(operators_of(decode_slice_)), decode_plan_));
     }
-    if (!context_.job().is_inference()) { add_backward(part, operators, replayed, sizes.dense + sizes.expert + tied); }
+    if (!context_.job().is_inference()) {
+      add_backward(part, operators, options.replayed, sizes.dense + sizes.expert + options.tied);
+    }
     result_.parts.push_back(part);
     result_.sizes.push_back(sizes);
     return result_.parts.last_id();

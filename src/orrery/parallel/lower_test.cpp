@@ -185,7 +185,16 @@ std::string text_of(const workload::LayerKind& kind) {
 std::vector<std::string> parts_of(const Case& c, std::int64_t q) {
   const auto shares = layers_per_virtual_stage(c.model, c.plan);
   std::vector<std::string> list;
-  if (q == 0) { list.emplace_back("embedding"); }
+  if (q == 0) {
+    if (c.model.tower.images > 0) {
+      list.emplace_back("patches");
+      for (std::int64_t i = 0; i < c.model.tower.layers; ++i) {
+        list.emplace_back(c.model.tower.attends_in_windows(i) ? "tower layer in windows" : "tower layer");
+      }
+      list.emplace_back("projector");
+    }
+    list.emplace_back("embedding");
+  }
   const auto before = std::accumulate(shares.begin(), shares.begin() + q, std::int64_t{0});
   for (std::int64_t i = 0; i < shares[static_cast<std::size_t>(q)]; ++i) {
     const bool again = c.plan.recompute != Recompute::none && test::is_recomputed(c, before + i);

@@ -4,6 +4,7 @@
 // SeededRandom, which is fast enough for thousands of cases.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "orrery/parallel/mesh.hpp"
 #include "orrery/parallel/plan.hpp"
 #include "orrery/workload/model.hpp"
+#include "orrery/workload/operators.hpp"
 
 namespace orrery::parallel::test {
 
@@ -286,6 +288,46 @@ inline void give_mixers(workload::Model& model, const Plan& plan) {
   }
 }
 
+// A vision tower, where its work is distributed over all ranks of a stage. Drawn from the sizes, as mixers are.
+inline void give_tower(workload::Model& model, const Plan& plan) {
+  SeededRandom range(static_cast<std::uint64_t>(model.vocab * 1'009 + model.hidden + 3 * model.ffn + model.layers));
+  workload::Tower& tower = model.tower;
+  tower.layers = range(1, 5);
+  tower.heads = plan.tp * range(1, 3);
+  tower.hidden = tower.heads * 64;
+  tower.ffn = plan.tp * range(1, 500);
+  tower.gated_mlp = any_flag(range);
+  tower.norm = any_flag(range) ? workload::Normalisation::rmsnorm : workload::Normalisation::layernorm;
+  tower.patch = range(4, 17);
+  tower.merge = range(1, 3);
+  if (any_flag(range)) {
+    tower.window = 2 * tower.merge;
+    tower.global_every = range(0, 3);
+  }
+  tower.image = tower.patch * std::max(tower.merge, tower.window) * range(1, 4);
+  tower.class_token = tower.window == 0 && any_flag(range);
+  tower.learned_positions = any_flag(range);
+  tower.averages = any_flag(range);
+  tower.end_norms = range(0, 3);
+  tower.projector = {model.hidden};
+  if (any_flag(range)) { tower.projector = {64 * range(1, 9), model.hidden}; }
+  if (any_flag(range)) { tower.projector_norm = workload::Normalisation::rmsnorm; }
+  tower.images = range(1, 4);
+}
+
+// Calls visit(operators, is_layer) for each part of a vision tower in order, if the job has images.
+template <class Visit>
+void for_each_tower_part(const workload::Model& model, const hardware::Stack& stack, const workload::Slice& slice,
+                         const Visit& visit) {
+  const workload::Tower& tower = model.tower;
+  if (tower.images == 0) { return; }
+  visit(workload::tower_patches(model, stack, slice), false);
+  for (std::int64_t layer = 0; layer < tower.layers; ++layer) {
+    visit(workload::tower_layer(model, stack, slice, tower.attends_in_windows(layer)), true);
+  }
+  visit(workload::tower_projector(model, stack, slice), false);
+}
+
 template <class Range>
 workload::Model any_model(Range&& range, const Plan& plan, bool experts = false) {
   const bool ulysses = plan.cp_method == workload::ContextMethod::ulysses;
@@ -325,6 +367,8 @@ workload::Model any_model(Range&& range, const Plan& plan, bool experts = false)
     give_mixers(model, plan);
     model.attention_gate = !model.is_latent() && model.tied_embeddings;
   }
+  const bool sees = (model.vocab / 128 + model.heads + model.layers) % 5 == 1;
+  if (sees && splits && plan.cp == 1 && model.encoder_layers == 0) { give_tower(model, plan); }
   return model;
 }
 
@@ -390,6 +434,7 @@ inline std::string to_text(const Case& c) {
       "dp-overlap {} tp-overlap {} offload {}{}{} ends {}+{} as-layer {}{}\n{}: layers {}+{}+{} h {} heads {}/{} d {} "
       "ffn "
       "{} vocab {} experts {}/{} of {}, shared {}, first {} every {} latent {} window {}/{} tied {} parallel {}\n"
+      "tower {}x{} images {}\n"
       "batch {} seq {} lora {} prompt {} generate {} flash {} fused {} bucket {} placement {} {} {} {}",
       p.tp, p.cp, static_cast<int>(p.cp_method), p.pp, p.dp, p.ep, p.etp, p.vpp, p.micro_batch, p.sequence_parallel,
       p.zero, p.shard, static_cast<int>(p.recompute), static_cast<int>(p.schedule), p.dp_overlap,
@@ -397,10 +442,10 @@ inline std::string to_text(const Case& c) {
       p.first_stage_layers, p.last_stage_layers, p.embedding_as_layer, p.head_as_layer, m.name, m.encoder_layers,
       m.layers, m.mtp_layers, m.hidden, m.heads, m.kv_heads, m.head_dim, m.ffn, m.vocab, m.experts.active,
       m.experts.count, m.experts.ffn, m.experts.shared_ffn, m.experts.first_dense, m.experts.every, m.latent.kv_rank,
-      m.sliding_window, m.global_every, m.tied_embeddings, m.parallel_residual, c.job.global_batch, c.job.seq,
-      c.job.adapter.rank, c.job.prompt, c.job.generate, c.stack.attention.kernel == hardware::AttentionKernel::flash,
-      c.stack.fusion.elementwise, c.stack.gradients.bucket_parameters, p.placement.tp, p.placement.cp, p.placement.dp,
-      p.placement.pp);
+      m.sliding_window, m.global_every, m.tied_embeddings, m.parallel_residual, m.tower.layers, m.tower.hidden,
+      m.tower.images, c.job.global_batch, c.job.seq, c.job.adapter.rank, c.job.prompt, c.job.generate,
+      c.stack.attention.kernel == hardware::AttentionKernel::flash, c.stack.fusion.elementwise,
+      c.stack.gradients.bucket_parameters, p.placement.tp, p.placement.cp, p.placement.dp, p.placement.pp);
 }
 
 // The case with groups pinned to network dimensions at random, if a few attempts find a placement.

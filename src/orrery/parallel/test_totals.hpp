@@ -84,6 +84,12 @@ inline Alone whole_model(const test::Case& c, const workload::Slice& slice) {
     sum.dense += part.dense;
     sum.expert += part.expert;
   };
+  if (slice.pass != workload::Pass::decode) {
+    const workload::TagSet replayed = slice.adapter.rank > 0 ? workload::TagSet{} : replayed_tags(c.plan);
+    for_each_tower_part(c.model, c.stack, slice, [&](const std::vector<workload::Operator>& part, bool is_layer) {
+      add(part, is_layer ? replayed : workload::TagSet{});
+    });
+  }
   add(workload::embedding_operators(c.model, c.stack, slice), {});
   for (std::int64_t i = 0; i < c.model.depth(); ++i) {
     add(workload::layer_operators(c.model, c.stack, slice, workload::layer_kind(c.model, i)),

@@ -30,6 +30,10 @@ std::string job_header(const results::Estimate& estimate, TextStyle style) {
     work =
         fmt::format("{} of {} samples", estimate.inference ? "batch" : "global batch", grouped(estimate.global_batch));
   }
+  if (estimate.images > 0) {
+    work += fmt::format(", {} images of {}x{} pixels in each", grouped(estimate.images), estimate.image_size,
+                        estimate.image_size);
+  }
   work += fmt::format(", {}", estimate.precision);
   if (!estimate.fp8_recipe.empty() && estimate.fp8_recipe != "delayed") {
     work += fmt::format(" with {} scaling", estimate.fp8_recipe);

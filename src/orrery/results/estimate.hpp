@@ -129,6 +129,7 @@ struct Estimate {
   std::string optimizer;                                      // empty: adam
   bool samples_only = false;                                  // recommenders: a sample is not a sequence of tokens
   std::string task;                                           // "pretrain", "finetune", "inference"
+  std::int64_t images = 0, image_size = 0;                    // in each sequence, and their side in pixels
   std::int64_t lora = 0;                                      // rank of the adapters; 0: every weight is trained
   std::string validity;       // the basis of the hardware's efficiencies: "measured", "generation", "prior"
   std::string validity_note;  // the component with the weakest basis

@@ -187,9 +187,10 @@ std::string counts_as_comments(const Model& model) {
   const ParameterCount count = parameter_count(model);
   std::string text = fmt::format("# parameters: {} ({})\n#   embedding {}, {} layers {}, head {}\n", count.total,
                                  rounded(count.total), count.embedding, model.depth(), count.layers, count.head);
-  if (count.active != count.total) {
+  if (count.active != count.total - count.tower) {
     text += fmt::format("#   active per token: {} ({})\n", count.active, rounded(count.active));
   }
+  if (count.tower > 0) { text += fmt::format("#   vision tower {} ({})\n", count.tower, rounded(count.tower)); }
   if (count.mtp > 0) {
     text += fmt::format("#   of the layers, in MTP modules: {} ({})\n", count.mtp, rounded(count.mtp));
   }
@@ -211,7 +212,8 @@ std::string describe(const Model& model) {
     }
     return member.key == "recommender" || (member.key == "experts" && !model.has_experts()) ||
            (member.key == "latent" && !model.is_latent()) || (member.key == "vision" && !model.is_vision()) ||
-           (member.key == "mixer" && !model.has_mixers()) || (member.key == "pattern" && model.pattern.empty()) ||
+           (member.key == "tower" && !model.has_tower()) || (member.key == "mixer" && !model.has_mixers()) ||
+           (member.key == "pattern" && model.pattern.empty()) ||
            (std::find(kDetails.begin(), kDetails.end(), member.key) != kDetails.end() &&
             member.value == *defaults.find(member.key));
   });

@@ -131,6 +131,11 @@ Result<Model> read_family(const Node& original, const Family& family, const std:
   }
   Model model = shaped(fields, family, *activation);
   if (family.finish != nullptr) { family.finish(node, model); }
+  const Node* vision = family.tower == nullptr ? nullptr : original.find("vision_config");
+  if (vision != nullptr && vision->kind == config::Kind::mapping) {
+    ORRERY_TRY(tower, family.tower(*vision, original, model.hidden));
+    model.tower = std::move(tower);
+  }
   if (const auto wrong = inconsistency(model)) {
     return fail(place_of(node, key_of(wrong->field, family.keys)), wrong->message);
   }

@@ -104,8 +104,6 @@ void gemma3_shape(const Fields& fields, Model& model) {
   model.qk_norm = true;
 }
 
-std::string text_part_only(const Fields&) { return "text model only, without the vision tower"; }
-
 // What published files leave out: Gemma3TextConfig's defaults (google/gemma-3-4b has five keys in its text_config).
 constexpr std::array kGemma3Fallbacks = {Fallback{"vocab_size", 262'208}, Fallback{"num_attention_heads", 8},
                                          Fallback{"max_position_embeddings", 131'072}};
@@ -312,7 +310,10 @@ const std::array kDense = {
                "hidden_activation",
                kGemma3Fallbacks,
                "text_config",
-               text_part_only},
+               nullptr,
+               nullptr,
+               {},
+               gemma3_tower},
               kGemma2Idle),
     with_keys({"gemma3_text",
                kLlamaKeys,

@@ -43,7 +43,7 @@ Rope rope_of(const Node& node, const Model& model) {
   rope.fraction = number(from, {"partial_rotary_factor", "rotary_pct"}, number(node, {"partial_rotary_factor"}, 1.0));
   const double rotated = number(node, {"rotary_dim"}, 0.0);
   if (rotated > 0.0 && model.head_dim > 0) { rope.fraction = rotated / static_cast<double>(model.head_dim); }
-  rope.none_every = count(node, {"no_rope_layer_interval"}, 0);
+  rope.none_every = count(node, {"no_rope_layer_interval"}, model.rope.none_every);
   const Node* scaling = parameters == nullptr ? first_of(node, {"rope_scaling"}) : parameters;
   if (scaling != nullptr && scaling->kind == Kind::mapping) { read_scaling(*scaling, rope); }
   if (rope.original_seq == 0 && rope.scaling == RopeScaling::longrope) {

@@ -307,6 +307,80 @@ void glm4_moe_shape(const Fields& fields, Model& model) {
   model.experts.balance_bias = true;
 }
 
+// ---- Llama 4: experts as wide as the file's MLP, chunks of attention in three of four layers
+// -------------------------
+
+Record<Fields> llama4_record() {
+  return llama_like("llama4", "Llama 4")
+      .optional("num_local_experts", &Fields::experts, "routed experts of a layer", kSize)
+      .optional("num_experts_per_tok", &Fields::experts_active, "routed experts per token (top-k)", kSize)
+      .optional("intermediate_size_mlp", &Fields::dense_ffn, "inner width of the MLP of layers without experts", kFrom1)
+      .optional("interleave_moe_layer_step", &Fields::expert_every, "every n-th layer has experts", kFrom1)
+      .optional("attention_chunk_size", &Fields::attention_chunk, "positions of a chunk of attention", kFrom0)
+      .optional("no_rope_layer_interval", &Fields::window_period, "every n-th layer attends to all positions", kFrom1)
+      .optional("attention_bias", &Fields::attention_bias, "the projections of attention have biases")
+      .optional("moe_layers", &Fields::expert_layers, "layers with experts")
+      .optional("no_rope_layers", &Fields::rope_layers, "1 for each layer with rotary positions, else 0");
+}
+
+Fields llama4_defaults() {
+  Fields fields = llama_defaults();
+  fields.kv_heads = 8;
+  fields.head_dim = 128;
+  fields.experts = 16;
+  fields.experts_active = 1;
+  fields.dense_ffn = 16'384;
+  fields.attention_chunk = 8192;
+  fields.window_period = 4;
+  return fields;
+}
+
+// The lists of layers must agree with the intervals.
+std::string llama4_unsupported(const Fields& fields) {
+  const auto layers = static_cast<std::size_t>(fields.layers), every = static_cast<std::size_t>(fields.expert_every);
+  if (fields.expert_layers) {
+    std::vector<Count> expected;
+    for (std::size_t i = every - 1; i < layers; i += every) { expected.push_back(static_cast<Count>(i)); }
+    if (*fields.expert_layers != expected) { return "\"moe_layers\" other than every n-th layer is not built yet"; }
+  }
+  if (!fields.rope_layers || fields.rope_layers->empty()) { return {}; }
+  std::vector<Count> expected(layers, 1);
+  const auto period = static_cast<std::size_t>(fields.window_period);
+  for (std::size_t i = period - 1; i < layers; i += period) { expected[i] = 0; }
+  return *fields.rope_layers == expected ? "" : "\"no_rope_layers\" other than every n-th layer is not built yet";
+}
+
+// Queries and keys are normalised without weights. A chunk is described as a window of its length.
+void llama4_shape(const Fields& fields, Model& model) {
+  llama_like_shape(model);
+  shape_experts(fields, model);
+  model.experts.ffn = model.experts.shared_ffn = model.ffn;
+  model.experts.score = RouterScore::sigmoid;
+  model.experts.score_norm = false;
+  model.ffn = fields.expert_every > 1 ? fields.dense_ffn : 0;
+  model.sliding_window = fields.attention_chunk;
+  model.global_every = fields.attention_chunk > 0 ? fields.window_period : 0;
+  model.rope.none_every = fields.window_period;
+  model.qkv_bias = model.attention_output_bias = fields.attention_bias;
+}
+
+// Scales of attention in layers without positions; the kinds of layers that follow from the intervals.
+constexpr std::array<std::string_view, 6> kLlama4Idle = {
+    "attn_scale", "attn_temperature_tuning", "floor_scale", "for_llm_compressor", "layer_types", "use_qk_norm"};
+
+Family llama4_family(std::string_view model_type) {
+  return Family{.model_type = model_type,
+                .keys = kLlamaKeys,
+                .aliases = {},
+                .record = llama4_record,
+                .defaults = llama4_defaults,
+                .unsupported = llama4_unsupported,
+                .shape = llama4_shape,
+                .nested = "text_config",
+                .finish_keys = kLlama4Idle,
+                .tower = llama4_tower};
+}
+
 const std::array kExperts = {
     Family{"mixtral", kLlamaKeys, {}, mixtral_record, mixtral_defaults, anything, mixtral_shape},
     Family{"phimoe", kLlamaKeys, {}, phimoe_record, phimoe_defaults, anything, phimoe_shape},
@@ -328,6 +402,8 @@ const std::array kExperts = {
            .unsupported = anything,
            .shape = glm4_moe_shape,
            .note = without_mtp_layers},
+    llama4_family("llama4"),
+    llama4_family("llama4_text"),
 };
 
 }  // namespace

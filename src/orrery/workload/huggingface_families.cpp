@@ -180,6 +180,21 @@ void qwen2_shape(const Fields& fields, Model& model) {
   model.qkv_bias = true;
 }
 
+// The language model's keys are at the top of published files, and under "text_config" in files of later versions.
+Family qwen_vl(std::string_view model_type, Result<Tower> (*tower)(const config::Node&, const config::Node&, Count)) {
+  static constexpr std::array<std::string_view, 1> kRead = {"vision_config"};
+  return Family{.model_type = model_type,
+                .keys = kLlamaKeys,
+                .aliases = {},
+                .record = qwen2_record,
+                .defaults = qwen2_defaults,
+                .unsupported = windows_unsupported,
+                .shape = qwen2_shape,
+                .nested = "text_config",
+                .finish_keys = kRead,
+                .tower = tower};
+}
+
 constexpr SizeKeys kGpt2Keys{"n_layer", "n_embd", "n_head", "vocab_size", "n_positions", "n_inner", {}, {}, true};
 constexpr SizeKeys kNeoxKeys{"num_hidden_layers",       "hidden_size",      "num_attention_heads", "vocab_size",
                              "max_position_embeddings", "intermediate_size"};
@@ -202,10 +217,12 @@ const std::array kFirst = {
     Family{"llama", kLlamaKeys, {}, llama_record, llama_defaults, anything, llama_shape},
     Family{"mistral", kLlamaKeys, {}, mistral_record, mistral_defaults, windows_unsupported, mistral_shape},
     Family{"qwen2", kLlamaKeys, {}, qwen2_record, qwen2_defaults, windows_unsupported, qwen2_shape},
+    qwen_vl("qwen2_vl", qwen2_vl_tower),
+    qwen_vl("qwen2_5_vl", qwen2_5_vl_tower),
 };
 
-constexpr std::array<std::string_view, 7> kPlanned = {
-    "cohere", "dbrx", "gptj", "llama4", "llama4_text", "mpt", "stablelm",
+constexpr std::array<std::string_view, 5> kPlanned = {
+    "cohere", "dbrx", "gptj", "mpt", "stablelm",
 };
 
 std::vector<Family> all_families() {

@@ -1,6 +1,6 @@
 // The families of models that Hugging Face configurations describe: their keys, defaults and shapes. Internal to
 // huggingface.cpp. A new family is one row of a table: in huggingface_dense.cpp, _experts.cpp or _encoders.cpp
-// (huggingface_families.cpp has the first seven and combines the tables).
+// (huggingface_families.cpp has the first seven and combines the tables). Vision towers: huggingface_towers.cpp.
 #pragma once
 
 #include <cstdint>
@@ -66,6 +66,11 @@ struct Fields {
   Count first_dense = 0;
   std::optional<Count> expert_groups, expert_active_groups;
   Count expert_every = 1;
+  Count dense_ffn = 0;  // of layers without experts, where it differs
+  // Llama 4.
+  Count attention_chunk = 0;
+  std::optional<std::vector<Count>> expert_layers;  // layers with experts
+  std::optional<std::vector<Count>> rope_layers;    // 1: the layer has rotary positions
   std::optional<std::vector<Count>> dense_layers;
   Count mtp_layers = 0;
 
@@ -122,7 +127,14 @@ struct Family {
   std::string (*note)(const Fields&) = nullptr;           // a note for the description, or ""
   void (*finish)(const config::Node&, Model&) = nullptr;  // keys with several names or types; after `shape`
   std::span<const std::string_view> finish_keys = {};     // keys that it reads, or that have no effect in this family
+  // The vision tower, from the mapping "vision_config", the whole file, and the width of the language model.
+  Result<Tower> (*tower)(const config::Node& vision, const config::Node& whole, Count hidden) = nullptr;
 };
+
+[[nodiscard]] Result<Tower> qwen2_vl_tower(const config::Node& vision, const config::Node& whole, Count hidden);
+[[nodiscard]] Result<Tower> qwen2_5_vl_tower(const config::Node& vision, const config::Node& whole, Count hidden);
+[[nodiscard]] Result<Tower> llama4_tower(const config::Node& vision, const config::Node& whole, Count hidden);
+[[nodiscard]] Result<Tower> gemma3_tower(const config::Node& vision, const config::Node& whole, Count hidden);
 
 [[nodiscard]] std::span<const Family> families();
 

@@ -244,8 +244,9 @@ ParameterCount parameter_count(const Model& model) {
   }
   count.layers += count.mtp;
   count.head = head_parameters(model);
-  count.total = count.embedding + count.layers + count.head;
-  count.active = count.total - idle;
+  if (model.has_tower()) { count.tower = parameters(model.tower); }
+  count.total = count.embedding + count.layers + count.head + count.tower;
+  count.active = count.total - count.tower - idle;
   return count;
 }
 

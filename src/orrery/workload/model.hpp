@@ -1,9 +1,9 @@
 // A model as numbers: everything about the network that costs time, memory or traffic.
 //
 // Covers decoder-only language models, dense or with mixtures of experts (GPT, Llama, Mixtral, Qwen, DeepSeek, Gemma,
-// ...), encoder-decoders (T5), vision encoders (ViT), state-space and linear-attention models and hybrids (Mamba,
-// Jamba, Nemotron-H, Qwen3-Next) and recommenders (DLRM). Left out so far: convolutions beyond the patch embedding and
-// those of state-space layers, vision towers of language models.
+// ...), with a vision tower (Qwen2.5-VL, Llama 4, Gemma 3), encoder-decoders (T5), vision encoders (ViT), state-space
+// and linear-attention models and hybrids (Mamba, Jamba, Nemotron-H, Qwen3-Next) and recommenders (DLRM). Left out so
+// far: convolutions beyond the patch embedding and those of state-space layers.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/hardware/accelerator.hpp"
+#include "orrery/workload/layer_functions.hpp"
 #include "orrery/workload/mixer.hpp"
 #include "orrery/workload/recommender.hpp"
 #include "orrery/workload/rope.hpp"
+#include "orrery/workload/tower.hpp"
 
 namespace orrery::workload {
 
-enum class Normalisation : std::uint8_t { layernorm, rmsnorm };
-enum class Activation : std::uint8_t { gelu, relu, silu, squared_relu };
 // How a router turns logits into weights of experts.
 enum class RouterScore : std::uint8_t { softmax, sigmoid };
 enum class Position : std::uint8_t {
@@ -159,6 +159,7 @@ struct Model {
   // have both, and mixer.attention_every tells which.
   std::string pattern;
   Vision vision;
+  Tower tower;              // in front of a language model
   Recommender recommender;  // if it has tables, the model is a recommender and the fields above are not used
   hardware::Sources sources;
   std::vector<std::string> warnings;  // about the file that it was read from; not part of a description
@@ -170,6 +171,7 @@ struct Model {
   [[nodiscard]] bool has_attention() const;
   [[nodiscard]] bool has_dense_layers() const;
   [[nodiscard]] bool is_vision() const { return vision.image > 0; }
+  [[nodiscard]] bool has_tower() const { return tower.layers > 0; }
   [[nodiscard]] bool is_recommender() const { return !recommender.tables.empty(); }
   // Positions of a sample if the model defines them; 0: the job does.
   [[nodiscard]] std::int64_t own_seq() const { return is_vision() ? vision.tokens() : is_recommender() ? 1 : 0; }
@@ -206,8 +208,10 @@ struct ParameterCount {
                                // recommender's tables
   std::int64_t layers = 0;     // all transformer layers, and MTP modules
   std::int64_t head = 0;       // final norm (also of the encoder) and, if untied, the output projection; classifier
-  std::int64_t total = 0;      // embedding + layers + head
-  std::int64_t active = 0;     // weights that one token uses: total minus the routed experts it is not sent to
+  std::int64_t tower = 0;      // the vision tower, with its projector
+  std::int64_t total = 0;      // embedding + layers + head + tower
+  std::int64_t active = 0;     // weights that a token of text uses: total minus the routed experts it is not sent to
+                               // and the vision tower
   std::int64_t mtp = 0;        // the part of `layers` in MTP modules
 };
 

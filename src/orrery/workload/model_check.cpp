@@ -128,8 +128,8 @@ Found mixer_sizes(const Mixer& mixer) {
     return wrong;
   }
   if (mixer.heads % mixer.groups != 0) {
-    return Inconsistency{"mixer.groups", fmt::format("mixer.groups {1} does not divide mixer.heads {0}", mixer.heads,
-                                                     mixer.groups)};
+    return Inconsistency{"mixer.groups",
+                         fmt::format("mixer.groups {1} does not divide mixer.heads {0}", mixer.heads, mixer.groups)};
   }
   if (delta && mixer.heads % mixer.key_heads != 0) {
     return Inconsistency{"mixer.key_heads", fmt::format("mixer.key_heads {1} does not divide mixer.heads {0}",
@@ -154,7 +154,8 @@ Found mixers(const Model& model) {
   }
   if (auto wrong = mixer_sizes(mixer)) { return wrong; }
   if (model.encoder_layers > 0 || !model.causal || model.parallel_residual) {
-    return Inconsistency{"mixer", "layers without attention are supported in causal decoders without parallel_residual"};
+    return Inconsistency{"mixer",
+                         "layers without attention are supported in causal decoders without parallel_residual"};
   }
   return std::nullopt;
 }
@@ -170,14 +171,17 @@ Found pattern(const Model& model) {
     return wrong(fmt::format("pattern has \"{}\" for layer {}; valid: M, *, -, E", model.pattern[strange], strange));
   }
   const bool mixes = model.pattern.find('M') != std::string::npos;
-  if (mixes != model.has_mixers()) { return wrong("pattern has M for layers with a mixer; it needs mixer.kind, and mixer.kind needs it"); }
+  if (mixes != model.has_mixers()) {
+    return wrong("pattern has M for layers with a mixer; it needs mixer.kind, and mixer.kind needs it");
+  }
   if ((model.pattern.find('E') != std::string::npos) != model.has_experts()) {
     return wrong("pattern has E for layers of experts; it needs experts, and experts need it");
   }
   if (model.encoder_layers > 0 || !model.causal || model.parallel_residual || model.mixer.attention_every > 0 ||
       model.experts.first_dense > 0 || model.experts.every != 1 || model.global_every > 0) {
-    return wrong("pattern says what each layer is; encoder_layers, parallel_residual, mixer.attention_every, "
-                 "experts.first_dense, experts.every and global_every are not supported with it");
+    return wrong(
+        "pattern says what each layer is; encoder_layers, parallel_residual, mixer.attention_every, "
+        "experts.first_dense, experts.every and global_every are not supported with it");
   }
   return std::nullopt;
 }
@@ -218,6 +222,60 @@ Found latent(const Model& model) {
   }
   if (model.encoder_layers > 0) {
     return Inconsistency{"encoder_layers", "an encoder is not supported with latent attention"};
+  }
+  return std::nullopt;
+}
+
+Found tower(const Model& model) {
+  const Tower& tower = model.tower;
+  if (tower.layers == 0 && tower != Tower{}) {
+    return Inconsistency{"tower", "tower has keys, but tower.layers is 0; set it, or leave tower out"};
+  }
+  if (tower.layers == 0) { return std::nullopt; }
+  if (auto wrong = out_of_range(std::array{
+          Range{"tower.layers", tower.layers, 1, 1'000},
+          Range{"tower.hidden", tower.hidden, 1, 100'000},
+          Range{"tower.heads", tower.heads, 1, 1'000},
+          Range{"tower.ffn", tower.ffn, 1, 1'000'000},
+          Range{"tower.patch", tower.patch, 1, 1'024},
+          Range{"tower.image", tower.image, 0, 16'384},
+          Range{"tower.channels", tower.channels, 1, 64},
+          Range{"tower.frames", tower.frames, 1, 64},
+          Range{"tower.merge", tower.merge, 1, 64},
+          Range{"tower.window", tower.window, 0, 1'024},
+          Range{"tower.global_every", tower.global_every, 0, 1'000},
+      })) {
+    return wrong;
+  }
+  if (tower.hidden % tower.heads != 0) {
+    return Inconsistency{"tower.heads",
+                         fmt::format("tower.heads {} does not divide tower.hidden {}", tower.heads, tower.hidden)};
+  }
+  if (tower.projector.empty() || tower.projector.back() != model.hidden) {
+    return Inconsistency{
+        "tower.projector",
+        fmt::format("tower.projector must end with hidden {}, the width of the language model", model.hidden)};
+  }
+  for (const std::int64_t width : tower.projector) {
+    if (auto wrong = out_of_range(std::array{Range{"tower.projector", width, 1, 1'000'000}})) { return wrong; }
+  }
+  const std::int64_t step = tower.patch * tower.merge;
+  if (tower.image % step != 0) {
+    return Inconsistency{"tower.image", fmt::format("tower.image {} is not a multiple of {} ({} patches of {} pixels)",
+                                                    tower.image, step, tower.merge, tower.patch)};
+  }
+  if (tower.window % tower.merge != 0) {
+    return Inconsistency{"tower.window",
+                         fmt::format("tower.merge {} does not divide tower.window {}", tower.merge, tower.window)};
+  }
+  if (tower.image == 0 && (tower.learned_positions || tower.class_token)) {
+    return Inconsistency{"tower.image", "tower.image must be given with tower.learned_positions or tower.class_token"};
+  }
+  if (tower.window > 0 && (tower.class_token || tower.image % (tower.patch * tower.window) != 0)) {
+    return Inconsistency{"tower.window", "tower.window needs whole windows, and no tower.class_token"};
+  }
+  if (model.is_vision() || model.encoder_layers > 0 || !model.causal) {
+    return Inconsistency{"tower", "a tower is supported with decoder-only language models"};
   }
   return std::nullopt;
 }
@@ -273,9 +331,7 @@ Found layers(const Model& model) {
   if (!model.pre_norms && (!model.post_norms || model.parallel_residual)) {
     return Inconsistency{"pre_norms", "pre_norms: false needs post_norms, and no parallel_residual"};
   }
-  if (model.qk_norm_wide && !model.qk_norm) {
-    return Inconsistency{"qk_norm_wide", "qk_norm_wide needs qk_norm"};
-  }
+  if (model.qk_norm_wide && !model.qk_norm) { return Inconsistency{"qk_norm_wide", "qk_norm_wide needs qk_norm"}; }
   if (model.attention_gate && (model.is_latent() || model.encoder_layers > 0)) {
     return Inconsistency{"attention_gate", "attention_gate is not supported with latent attention or an encoder"};
   }
@@ -341,7 +397,7 @@ std::optional<Inconsistency> inconsistency(const Model& model) {
   if (auto wrong = latent_sizes(model.latent)) { return wrong; }
   if (auto wrong = vision(model)) { return wrong; }
   const Model whole = completed(model);
-  for (const auto rule : {sizes, experts, latent, mixers, pattern, layers, simple_rules, too_many_weights}) {
+  for (const auto rule : {sizes, experts, latent, mixers, pattern, layers, tower, simple_rules, too_many_weights}) {
     if (auto wrong = rule(whole)) { return wrong; }
   }
   return std::nullopt;

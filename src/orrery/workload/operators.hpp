@@ -206,6 +206,14 @@ struct Slice {
                                                     const LayerKind& kind = {});
 [[nodiscard]] std::vector<Operator> head_operators(const Model&, const hardware::Stack&, const Slice&);
 
+// A vision tower: patches of the images, a layer (attention inside windows, or to the whole image), the projector.
+// Pass::train and Pass::prefill of a model with images (workload::with_images).
+[[nodiscard]] std::vector<Operator> tower_patches(const Model&, const hardware::Stack&, const Slice&);
+[[nodiscard]] std::vector<Operator> tower_layer(const Model&, const hardware::Stack&, const Slice&, bool windowed);
+[[nodiscard]] std::vector<Operator> tower_projector(const Model&, const hardware::Stack&, const Slice&);
+// The tensor between two of its layers on one rank.
+[[nodiscard]] Bytes tower_tensor(const Model&, const hardware::Stack&, const Slice&);
+
 // An MTP module, which predicts one additional token (DeepSeek-V3): its projection, its layer, and the head again.
 [[nodiscard]] std::vector<Operator> mtp_operators(const Model&, const hardware::Stack&, const Slice&);
 
@@ -226,7 +234,8 @@ struct Slice {
 
 // Matrix FLOPs of one step on `sequences` sequences of `seq` tokens: forward and backward of every matrix product,
 // without recompute; attention scores once, halved when the kernel skips the causal half, and no more than the window
-// where there is one. Frozen weights have no weight gradient. Routed experts count `active` times.
+// where there is one. Frozen weights have no weight gradient, a frozen vision tower no backward pass. Routed experts
+// count `active` times.
 [[nodiscard]] Flops model_flops(const Model&, const hardware::Stack&, std::int64_t sequences, std::int64_t seq,
                                 const Adapter& adapter = {});
 

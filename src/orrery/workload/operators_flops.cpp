@@ -158,6 +158,30 @@ Weights weights_of(const Model& model, const Adapter& adapter, bool with_mtp) {
   return sum;
 }
 
+// FLOPs of a vision tower for one sequence; `passes`: forward alone 1; with backward 3, without a gradient of the
+// images.
+double tower_flops(const Model& model, double passes) {
+  const Tower& tower = model.tower;
+  if (tower.images == 0) { return 0.0; }
+  const Model layers = layers_of(tower);
+  LayerKind kind;
+  kind.encoder = true;
+  const double positions = real(tower.positions()), window = real(tower.window * tower.window);
+  double pairs = 0.0, projector = 0.0;
+  double width = real(tower.projected_width());
+  for (std::int64_t layer = 0; layer < tower.layers; ++layer) {
+    pairs += positions * (tower.attends_in_windows(layer) ? window : positions);
+  }
+  for (const std::int64_t next : tower.projector) {
+    projector += width * real(next);
+    width = real(next);
+  }
+  const double rest = positions * real(tower.layers) * layer_weights(layers, kind, {}).own +
+                      core_depth(layers) * pairs + real(tower.tokens()) * projector;
+  const double patches = real(tower.patches() * tower.patch_values()) * real(tower.hidden);
+  return 2.0 * real(tower.images) * (passes * rest + std::min(passes, 2.0) * patches);
+}
+
 // Multiply-adds of the classifier: one row per image.
 double vision_volume(const Model& model) {
   const Vision& vision = model.vision;
@@ -239,7 +263,7 @@ Flops model_flops(const Model& model, const hardware::Stack& stack, std::int64_t
   // Forward, gradient of the input and, for trained weights, of the weight. Images have no gradient.
   const double gemms =
       (frozen ? 4.0 : 6.0) * multiply_adds + 6.0 * s * layers.adapter + (frozen ? 2.0 : 4.0) * patch_volume(model, s);
-  return Flops(real(sequences) * (gemms + 3.0 * core));
+  return Flops(real(sequences) * (gemms + 3.0 * core + tower_flops(model, frozen ? 1.0 : 3.0)));
 }
 
 Flops prefill_flops(const Model& model, const hardware::Stack& stack, std::int64_t sequences, std::int64_t seq) {
@@ -247,7 +271,7 @@ Flops prefill_flops(const Model& model, const hardware::Stack& stack, std::int64
   const double s = real(seq);
   const double multiply_adds = s * weights_of(model, {}, false).own + real(model.hidden) * real(model.vocab) +
                                vision_volume(model) + patch_volume(model, s);
-  return Flops(real(sequences) * (2.0 * multiply_adds + core_flops(model, stack, s, false)));
+  return Flops(real(sequences) * (2.0 * multiply_adds + core_flops(model, stack, s, false) + tower_flops(model, 1.0)));
 }
 
 Flops decode_flops(const Model& model, std::int64_t sequences, std::int64_t context) {

@@ -27,7 +27,7 @@ constexpr double kScanRate = 0.4;
 // Backward computes two products for each, and those of chunk states and scores again, which the kernels do not
 // keep: 2.5 times the forward products, as fused attention. Its FLOPs count twice the forward ones; the rest is in the
 // rate.
-constexpr double kBackwardRate = 0.8 * kScanRate;
+constexpr double kScanBackwardRate = 0.8 * kScanRate;
 
 // Passes of a chunk's state through memory: written by chunk, read and written when states are summed, read for output.
 constexpr double kStatePasses = 4.0;
@@ -104,7 +104,7 @@ Operator scan(const Mixer& m, const hardware::Stack& stack, const Sizes& z, cons
   forward.native = stack.attention.native;
   Kernel backward = forward;
   backward.flops = 2.0 * forward.flops;
-  backward.rate = kBackwardRate;
+  backward.rate = kScanBackwardRate;
   backward.bytes = 2.0 * forward.bytes;
   backward.launches = 6;
   Operator op = streamed(OperatorTag::mixer_core, "mixer.scan", forward, backward);

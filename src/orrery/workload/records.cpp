@@ -7,6 +7,7 @@ using workload::LatentAttention;
 using workload::Mixer;
 using workload::Model;
 using workload::Rope;
+using workload::Tower;
 using workload::Vision;
 
 namespace {
@@ -166,6 +167,37 @@ const Record<Vision>& Described<Vision>::record() {
   return record;
 }
 
+const Record<Tower>& Described<Tower>::record() {
+  static const auto record =
+      Record<Tower>("tower", "A vision transformer that turns images into tokens of the language model.")
+          .optional("layers", &Tower::layers, "layers; 0 = no tower", {.min = 0})
+          .optional("hidden", &Tower::hidden, "width of the residual stream", {.min = 0})
+          .optional("heads", &Tower::heads, "heads", {.min = 0})
+          .optional("ffn", &Tower::ffn, "inner width of the MLP", {.min = 0})
+          .optional("gated_mlp", &Tower::gated_mlp, "the MLP is gated: two input projections, act(a) b")
+          .optional("biases", &Tower::biases, "all projections of a layer have biases")
+          .optional("norm", &Tower::norm, "kind of norm")
+          .optional("activation", &Tower::activation, "activation function of the MLP")
+          .optional("window", &Tower::window, "side of a window of attention, patches; 0 = none", {.min = 0})
+          .optional("global_every", &Tower::global_every,
+                    "every n-th layer attends to the whole image instead of a window; 0 = none", {.min = 0})
+          .optional("image", &Tower::image, "side of every image, pixels; 0 = images have any size", {.min = 0})
+          .optional("patch", &Tower::patch, "side of a patch, pixels", {.min = 0})
+          .optional("channels", &Tower::channels, "channels of a pixel", {.min = 1})
+          .optional("frames", &Tower::frames, "frames of a video in a patch", {.min = 1})
+          .optional("patch_bias", &Tower::patch_bias, "the projection of patches has a bias")
+          .optional("class_token", &Tower::class_token, "a class token in addition to the patches")
+          .optional("learned_positions", &Tower::learned_positions, "a learned position table")
+          .optional("end_norms", &Tower::end_norms, "1 = a norm after the last layer, 2 = and one before the first",
+                    {.min = 0, .max = 2})
+          .optional("merge", &Tower::merge, "side of the square of patches that becomes one token", {.min = 1})
+          .optional("averages", &Tower::averages, "a square is averaged; otherwise it is concatenated")
+          .optional("projector", &Tower::projector, "widths of the projector's layers, the language model's width last")
+          .optional("projector_bias", &Tower::projector_bias, "the projector has biases")
+          .optional("projector_norm", &Tower::projector_norm, "norm of the projector's input");
+  return record;
+}
+
 const Record<Model>& Described<Model>::record() {
   static const auto record = [] {
     Record<Model> all("model", "A transformer (decoder, encoder and decoder, or vision encoder), or a recommender.");
@@ -178,6 +210,7 @@ const Record<Model>& Described<Model>::record() {
         .optional("pattern", &Model::pattern,
                   "a letter per layer of one half each: M mixer, * attention, - MLP, E experts; empty: both halves")
         .optional("vision", &Model::vision, "image patches")
+        .optional("tower", &Model::tower, "vision tower of a language model")
         .optional("recommender", &Model::recommender,
                   "embedding tables and MLPs; transformer keys are not allowed with it")
         .optional("sources", &Model::sources, "field -> source of its value, or \"unverified: why\"")

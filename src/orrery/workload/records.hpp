@@ -1,5 +1,5 @@
 // Records of Orrery's own model descriptions: keys are the names of the members, most of them optional; experts, latent
-// attention, vision and recommender are nested mappings.
+// attention, vision, tower and recommender are nested mappings.
 #pragma once
 
 #include <array>
@@ -127,6 +127,11 @@ struct Described<workload::Rope> {
 template <>
 struct Described<workload::Vision> {
   static const Record<workload::Vision>& record();
+};
+
+template <>
+struct Described<workload::Tower> {
+  static const Record<workload::Tower>& record();
 };
 
 template <>
