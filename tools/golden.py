@@ -89,11 +89,12 @@ def main():
     parser.add_argument("--program", required=True, type=pathlib.Path, help="the orrery to run")
     parser.add_argument("--cases", type=pathlib.Path, default=ROOT / "tests/golden", help="the folder of cases")
     parser.add_argument("--update", action="store_true", help="rewrite the expected output")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="run every N-th case only")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="number of parallel cases")
     parser.add_argument("names", nargs="*", metavar="NAME", help="cases to run (default: all)")
     args = parser.parse_args()
     program = args.program.resolve()
-    cases = cases_named(args.cases, args.names)
+    cases = cases_named(args.cases, args.names)[::args.every]
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         results = list(pool.map(lambda case: compare(case, program), cases))
     changed = [(case, *result) for case, result in zip(cases, results) if result[0] != result[1]]

@@ -11,11 +11,11 @@ inline constexpr bool kSanitizers = true;
 inline constexpr bool kSanitizers = false;
 #endif
 
-// How many of `count` random cases a test runs: a third with the sanitizer. The cases are the first ones of the release
+// How many of `count` random cases a test runs: a fifth with the sanitizer. The cases are the first ones of the release
 // build.
 template <class Count>
 constexpr Count cases(Count count) {
-  return kSanitizers ? (count + 2) / 3 : count;
+  return kSanitizers ? (count + 4) / 5 : count;
 }
 
 }  // namespace orrery::test
