@@ -69,7 +69,7 @@ TEST(EstimatorLaw, one_device_takes_the_sum_of_its_kernels) {
     c.job.global_batch = c.plan.micro_batch * random(1, 6);
     c.cluster = parallel::test::cluster_of({1});
     c.stack.host.step_overhead = Seconds(3e-3);
-    c.stack.host.launch_time = c.stack.host.expert_launch_time = Seconds(0.0);
+    c.stack.host.launch_time = c.stack.host.kernel_launch_time = Seconds(0.0);
 
     const workload::Slice slice = parallel::slice_of(c.job, c.plan);
     const auto& gpu = c.cluster.accelerator;

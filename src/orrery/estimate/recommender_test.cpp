@@ -61,7 +61,7 @@ TEST(RecommenderEstimate, one_device_takes_the_sum_of_its_kernels) {
     SeededRandom random(seed);
     Case c = any_case(random);
     c.cluster = parallel::test::cluster_of({1});
-    c.stack.host.launch_time = c.stack.host.expert_launch_time = Seconds(0.0);
+    c.stack.host.launch_time = c.stack.host.kernel_launch_time = Seconds(0.0);
     c.plan = {};
     c.plan.micro_batch = c.job.global_batch = random(1, 500);
     c.plan.tables.sharding = static_cast<TableSharding>(random(1, 6));

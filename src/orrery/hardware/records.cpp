@@ -419,8 +419,9 @@ Record<HostPolicy> host_policy() {
       .optional("captures_requests", &HostPolicy::captures_requests,
                 "batches of requests run as captured graphs, which the host issues as one; else as in training, kernel "
                 "by kernel")
-      .optional("expert_launch_time", &HostPolicy::expert_launch_time,
-                "host time to issue each additional expert's kernel; 0 = one kernel for all experts",
+      .optional("kernel_launch_time", &HostPolicy::kernel_launch_time,
+                "host time of each kernel of an operator after its first one; 0 = as launch_time, and one kernel for "
+                "all experts",
                 {.max = Seconds(1.0), .unit = "us"})
       .optional("host_overhead", &HostPolicy::step_overhead, "host time per step that is not hidden",
                 {.max = Seconds(3600.0), .unit = "ms"});

@@ -134,12 +134,15 @@ struct TransferPolicy {
 
 // Time of the host.
 struct HostPolicy {
-  Seconds launch_time;  // to issue one kernel or collective of a forward or backward pass
-  Seconds kernel_gap;   // on the device before each kernel that is launched one by one, not in a captured graph
+  // To issue one kernel or collective of a forward or backward pass; if kernel_launch_time is given, one operator: its
+  // first kernel, and what the framework does around it.
+  Seconds launch_time;
+  Seconds kernel_gap;  // on the device before each kernel that is launched one by one, not in a captured graph
   bool captures_requests = true;  // batches of requests run as captured graphs, which the host issues as one
-  Seconds expert_launch_time;     // each additional expert's kernel where a product is issued expert by expert, and its
-                                  // bias; 0: one kernel for all experts
-  Seconds step_overhead;          // per step, not hidden: data loading, logging, launches
+  // Each other kernel of an operator: pieces of an overlapped product, casts, and products and biases of single
+  // experts, which are issued expert by expert. 0: not known, and one kernel for all experts.
+  Seconds kernel_launch_time;
+  Seconds step_overhead;  // per step, not hidden: data loading, logging, launches
 };
 
 // What the software has; an empty list is everything.

@@ -232,16 +232,41 @@ Block backward_block(std::string_view name, std::span<const Operator> operators,
   return block;
 }
 
-Seconds host_time(const Block& block, const hardware::Stack& stack) {
-  double launches = 0.0, expert_launches = 0.0;
+namespace {
+
+// Host time of the items of a block if the framework's time per operator and that of a kernel differ. Items of one
+// operator have one name: the pieces of an overlapped product, and those of its collective.
+Seconds operators_time(const Block& block, const hardware::HostPolicy& host) {
+  std::vector<const Item*> operators;
+  operators.reserve(block.items.size());
+  double kernels = 0.0;
   for (const auto& item : block.items) {
-    if (item.collective() != nullptr) { launches += 1.0; }
     const KernelLaunch* run = item.kernel();
+    if (item.collective() == nullptr && (run == nullptr || run->kernel.kind == hardware::KernelKind::none)) {
+      continue;
+    }
+    kernels += run == nullptr ? 1.0 : static_cast<double>(run->kernel.launches + run->kernel.extra_kernels);
+    const bool known = std::any_of(operators.begin(), operators.end(), [&](const Item* other) {
+      return other->name == item.name && other->purpose == item.purpose;
+    });
+    if (!known) { operators.push_back(&item); }
+  }
+  const auto count = static_cast<double>(operators.size());
+  return count * host.launch_time + (kernels - count) * host.kernel_launch_time;
+}
+
+}  // namespace
+
+Seconds host_time(const Block& block, const hardware::Stack& stack) {
+  if (stack.host.kernel_launch_time > Seconds(0)) { return operators_time(block, stack.host); }
+  double launches = 0.0;
+  for (const auto& item : block.items) {
+    const KernelLaunch* run = item.kernel();
+    if (item.collective() != nullptr) { launches += 1.0; }
     if (run == nullptr || run->kernel.kind == hardware::KernelKind::none) { continue; }
     launches += run->kernel.launches;
-    expert_launches += static_cast<double>(run->kernel.extra_kernels);
   }
-  return launches * stack.host.launch_time + expert_launches * stack.host.expert_launch_time;
+  return launches * stack.host.launch_time;
 }
 
 Item stream_item(std::string_view name, Purpose purpose, Bytes bytes) {

@@ -440,22 +440,32 @@ RC_GTEST_PROP(Blocks, backward_moves_what_forward_did, ()) {
                  (backward[{GroupKind::cp, Collective::reduce_scatter}])));
 }
 
-// Three launches and a collective, 10 us each; fifteen additional kernels of experts, 2 us each; a wait takes no time.
+// Three kernels and a collective, 10 us each; or two operators of 10 us, whose other two kernels and fifteen of single
+// experts take 2 us each. Two more pieces of the same product and one of its collective take 2 us each. A wait takes
+// none.
 TEST(Blocks, the_host_issues_every_kernel_and_collective) {
   Kernel kernel;
   kernel.kind = hardware::KernelKind::stream;
   kernel.launches = 3;
   kernel.extra_kernels = 15;
-  const Block block{"",
-                    {{"", Purpose::forward, KernelLaunch{kernel}},
-                     {"", Purpose::forward, CollectiveLaunch{}},
-                     {"", {}, CollectiveWait{ItemId(1)}}},
-                    {}};
+  Block block{"",
+              {{"a", Purpose::forward, KernelLaunch{kernel}},
+               {"b", Purpose::forward, CollectiveLaunch{}},
+               {"b", {}, CollectiveWait{ItemId(1)}}},
+              {}};
   hardware::Stack stack;
   EXPECT_EQ(host_time(block, stack), Seconds(0));
   stack.host.launch_time = Seconds(10e-6);
-  stack.host.expert_launch_time = Seconds(2e-6);
-  EXPECT_DOUBLE_EQ(host_time(block, stack).value(), 70e-6);
+  EXPECT_DOUBLE_EQ(host_time(block, stack).value(), 40e-6);
+  stack.host.kernel_launch_time = Seconds(2e-6);
+  EXPECT_DOUBLE_EQ(host_time(block, stack).value(), 54e-6);
+  kernel.launches = 2;
+  kernel.extra_kernels = 0;
+  block.items.push_back({"a", Purpose::forward, KernelLaunch{kernel}});
+  block.items.push_back({"b", Purpose::forward, CollectiveLaunch{}});
+  EXPECT_DOUBLE_EQ(host_time(block, stack).value(), 60e-6);
+  block.items.push_back({"a", Purpose::recompute, KernelLaunch{kernel}});  // another operator
+  EXPECT_DOUBLE_EQ(host_time(block, stack).value(), 72e-6);
 }
 
 // Pricing keeps the ends of a block's collectives in a list of this length.

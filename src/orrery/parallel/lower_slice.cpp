@@ -154,7 +154,7 @@ class SliceLowering {
   [[nodiscard]] std::vector<Operator> run_as_the_stack_does(std::vector<Operator> operators) const {
     add_stream_traffic(operators, context_.stack.stream_traffic);
     if (context_.stack.host.kernel_gap > Seconds(0)) { add_gaps(operators, context_.stack.host.kernel_gap); }
-    if (context_.stack.host.expert_launch_time > Seconds(0)) { issue_experts_apart(operators); }
+    if (context_.stack.host.kernel_launch_time > Seconds(0)) { issue_experts_apart(operators); }
     return operators;
   }
 

@@ -139,7 +139,7 @@ hardware::Stack any_stack(Range&& range) {
   if (any_flag(range)) { stack.gradients.bucket_parameters_per_replica = static_cast<double>(range(0, 10'000'000)); }
   stack.gradients.reduce_every = static_cast<hardware::ReduceEvery>(range(0, 3));
   stack.optimizer.shards_are_master = any_flag(range);
-  stack.host.expert_launch_time = any_flag(range) ? 0_us : 1_us * static_cast<double>(range(1, 20));
+  stack.host.kernel_launch_time = any_flag(range) ? 0_us : 1_us * static_cast<double>(range(1, 20));
   stack.fusion.experts = any_flag(range);
   stack.dispatch.copies = any_flag(range) ? hardware::TokenCopies::per_node : hardware::TokenCopies::per_expert;
   stack.host.launch_time = any_flag(range) ? 0_us : 1_us * static_cast<double>(range(1, 100));

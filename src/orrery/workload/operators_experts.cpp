@@ -179,7 +179,7 @@ void append_routed(std::vector<Operator>& list, const Model& model, const hardwa
   list.push_back(boundary(OperatorTag::expert_exchange, "experts.enter", Boundary::expert_enter, gathered));
   if (reorders) { list.push_back(reorder("experts.sort", r, z)); }
   append_mlp(list, model, stack, z, routed_mlp(r, model, stack, z));
-  if (model.mlp_bias && stack.host.expert_launch_time > Seconds(0) && z.training) { list.push_back(output_bias(r, z)); }
+  if (model.mlp_bias && stack.host.kernel_launch_time > Seconds(0) && z.training) { list.push_back(output_bias(r, z)); }
   if (reorders) { list.push_back(reorder("experts.unsort", r, z)); }
   list.push_back(boundary(OperatorTag::expert_exchange, "experts.leave", Boundary::expert_leave, gathered));
   if (once) { list.push_back(unpermute(r, z, stack.fusion.elementwise)); }

@@ -172,7 +172,7 @@ TEST(Experts, that_go_one_by_one_add_their_biases_so) {
   Stack stack = plain_gradients();
   const auto together = names(layer(model, slice(2, 4), stack));
   EXPECT_EQ(std::count(together.begin(), together.end(), "experts.bias"), 0);
-  stack.host.expert_launch_time = Seconds(1e-5);
+  stack.host.kernel_launch_time = Seconds(1e-5);
   const auto list = layer(model, slice(2, 4), stack);
   expect_operator(list, "experts.bias", {0, 16 * 8 * 28, 4}, {0, 16 * 8 * 36, 6});
   EXPECT_EQ(find(list, "experts.bias").forward.extra_kernels, 2 * 3);
