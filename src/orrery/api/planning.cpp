@@ -72,8 +72,11 @@ Result<Problem> read_problem(const std::string& data_directory, const hardware::
   ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request.job, length));
   inputs.stack.memory_reserve = 1.0 - (1.0 - inputs.stack.memory_reserve) * (1.0 - request.headroom);
   ORRERY_TRY(file, space_file_of(data_directory, request, inputs.model));
-  if (!request.job.stack.empty()) {
-    auto limits = estimate::choice_limits(inputs.stack);
+  auto limits = estimate::choice_limits(inputs.stack);
+  if (request.job.stack.empty()) {  // the default stack limits nothing
+    std::erase_if(limits, [](const auto& limit) { return limit.field != parallel::PlanField::optimizer_device; });
+    for (auto& limit : limits) { file.allowed.push_back({limit.field, std::move(limit.values)}); }
+  } else {
     if (auto lacking = lacking_values(request, inputs.stack, limits); !lacking.empty()) {
       return tl::make_unexpected(Failure{std::move(lacking)});
     }

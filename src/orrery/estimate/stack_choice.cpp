@@ -55,6 +55,9 @@ std::vector<ChoiceLimit> choice_limits(const hardware::Stack& stack) {
       limit_of(PlanField::tp_overlap, names_of<parallel::TpOverlap>(), limits.overlaps),
   };
   if (!allows(limits.shardings, kHybrid)) { all.push_back({PlanField::shard, {0}, {std::string(kHybrid)}}); }
+  if (stack.optimizer.kind == hardware::OptimizerKind::muon) {
+    all.push_back({PlanField::optimizer_device, {0}, {"host"}});
+  }
   std::erase_if(all, [](const ChoiceLimit& limit) { return limit.missing.empty(); });
   return all;
 }
@@ -95,6 +98,11 @@ std::vector<Diagnostic> stack_problems(const Request& request, const workload::M
   require(limits.tasks, config::enum_name(request.task), "runs the tasks");
   require(limits.models, class_of(model), "runs models of class");
   require(limits.makers, accelerator.maker, "runs on accelerators of");
+  const auto optimizer = request.optimizer.value_or(stack.optimizer.kind);
+  if (request.optimizer_device == parallel::OptimizerDevice::host && optimizer == hardware::OptimizerKind::muon) {
+    found.push_back({{"", 0, 0, "--optimizer-device"},
+                     "host does not go together with --optimizer muon, whose products need the device"});
+  }
   if (request.stack.empty()) { return found; }
   const auto word = [](const auto& given) { return given ? config::enum_name(*given) : std::string_view(); };
   require(limits.schedules, word(request.schedule), "has the schedules");

@@ -28,7 +28,8 @@ struct ChoiceLimit {
   std::vector<std::int64_t> values;
   std::vector<std::string> missing;  // the other ones: "dualpipe"; of a number without a bound, its meaning: "hybrid"
 };
-// The choices of which a stack does not have all values: schedule, zero, shard, tp-overlap.
+// The choices of which a stack does not have all values: schedule, zero, shard, tp-overlap; and, with
+// Muon, optimizer-device.
 [[nodiscard]] std::vector<ChoiceLimit> choice_limits(const hardware::Stack& stack);
 
 // The stage of ZeRO of a training plan that gives none: 1, or, if the stack does not have it, the highest that it has.

@@ -387,7 +387,7 @@ TEST(Search, the_bound_of_plans_of_every_kind_is_never_above_their_step) {
 
 // If may_fit rules out a family, none of its plans fits, whatever it shards and offloads.
 TEST(Search, families_that_may_not_fit_have_no_plan_that_does) {
-  std::int64_t ruled_out = 0, fitting = 0, offloaded = 0;
+  std::int64_t ruled_out = 0, fitting = 0, offloaded = 0, on_host = 0;
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
     SeededRandom random(2000 + seed);
     auto c = test::any_search(random);
@@ -399,25 +399,31 @@ TEST(Search, families_that_may_not_fit_have_no_plan_that_does) {
     for (int i = 0; i < 20 && !plans.empty(); ++i) {
       Plan plan = plans[static_cast<std::size_t>(random(0, static_cast<std::int64_t>(plans.size())))];
       const parallel::LowestMemory lowest_memory{static_cast<int>(random(0, 4)),
-                                                 {has_tier, has_tier && random(0, 2) == 1, has_tier}};
+                                                 {has_tier, has_tier && random(0, 2) == 1, has_tier},
+                                                 static_cast<parallel::OptimizerDevice>(random(0, 2))};
       const bool may_fit = estimator.may_fit(plan, lowest_memory);
       for (int member = 0; member < 6; ++member) {
         plan.zero = static_cast<int>(random(0, lowest_memory.zero + 1));
         plan.offload = {lowest_memory.offload.weights && random(0, 2) == 1,
                         lowest_memory.offload.activations && random(0, 2) == 1,
                         lowest_memory.offload.optimizer && random(0, 2) == 1};
+        const bool may_update = lowest_memory.optimizer_device == parallel::OptimizerDevice::host;
+        plan.optimizer_device =
+            static_cast<parallel::OptimizerDevice>(plan.offload.optimizer && may_update && random(0, 2) == 1 ? 1 : 0);
         if (!parallel::is_valid(c.model, c.job, plan, c.cluster.devices)) { continue; }
         const bool fits = estimator.memory(plan).fits;
         ASSERT_TRUE(may_fit || !fits) << "seed " << seed;
         ruled_out += may_fit ? 0 : 1;
         fitting += fits ? 1 : 0;
         offloaded += fits && plan.offload.any() ? 1 : 0;
+        on_host += fits && plan.updates_on_host() ? 1 : 0;
       }
     }
   }
   EXPECT_GT(ruled_out, 300);
   EXPECT_GT(fitting, 300);
   EXPECT_GT(offloaded, 50);
+  EXPECT_GT(on_host, 10);
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ std::int64_t Space::points() const {
 
 const parallel::Job& Space::job() const { return compiled_->job; }
 parallel::LowestMemory Space::lowest_memory() const {
-  parallel::LowestMemory lowest_memory{compiled_->base.zero, compiled_->base.offload};
+  parallel::LowestMemory lowest_memory{compiled_->base.zero, compiled_->base.offload, compiled_->base.optimizer_device};
   const std::int64_t most = compiled_->job.is_inference() ? 0 : 3;
   for (const Level& level : compiled_->levels) {
     const auto at_most = [&](std::int64_t value) { return static_cast<int>(level.fixed.value_or(value)); };
@@ -44,6 +44,9 @@ parallel::LowestMemory Space::lowest_memory() const {
     if (level.axis == Axis::offload_weights) { lowest_memory.offload.weights = at_most(1) != 0; }
     if (level.axis == Axis::offload_activations) { lowest_memory.offload.activations = at_most(1) != 0; }
     if (level.axis == Axis::offload_optimizer) { lowest_memory.offload.optimizer = at_most(1) != 0; }
+    if (level.axis == Axis::optimizer_device) {
+      lowest_memory.optimizer_device = static_cast<parallel::OptimizerDevice>(at_most(1));
+    }
   }
   return lowest_memory;
 }

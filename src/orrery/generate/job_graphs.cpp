@@ -15,6 +15,7 @@ JobGraphs::JobGraphs(const parallel::Program& program, const hardware::Cluster& 
                      const Options& options)
     : program_(program),
       stack_(stack),
+      tier_(cluster.second_tier),
       options_(options),
       groups_(program, cluster),
       works_(program, cluster.accelerator) {
@@ -36,7 +37,7 @@ Result<void> JobGraphs::writable(const parallel::Program& program, const Options
 
 Result<std::uint64_t> JobGraphs::write(std::int64_t rank, Naming naming, NodeSink& sink) const {
   NodeWriter writer(groups_, rank, naming, sink);
-  Streams streams(program_, works_, options_.granularity, stack_.overlap.interference, writer);
+  Streams streams(program_, works_, tier_, options_.granularity, stack_.overlap.interference, writer);
   if (program_.job.is_inference()) {
     RequestBatches(program_, streams).write(options_.steps);
   } else {

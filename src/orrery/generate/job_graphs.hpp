@@ -52,6 +52,7 @@ class JobGraphs {
  private:
   const parallel::Program& program_;
   const hardware::Stack& stack_;
+  const hardware::SecondTier& tier_;
   Options options_;
   ProcessGroups groups_;
   KernelWorks works_;

@@ -116,6 +116,12 @@ class Counting {
         return;
       }
       case Route::host:
+        if (call.transfer == parallel::TierTransfer::update) {
+          sum.stored += count * call.update.gradients.value();
+          sum.loaded += count * call.update.weights.value();
+          sum.host_time += count * host_update_time(call, case_.cluster.second_tier).value();
+          return;
+        }
         if (call.transfer != parallel::TierTransfer::store) { sum.loaded += bytes; }
         if (call.transfer != parallel::TierTransfer::load) { sum.stored += bytes; }
     }

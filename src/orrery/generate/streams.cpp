@@ -264,6 +264,13 @@ NodeId Streams::write_collective(std::string_view name, const CollectiveCall& ca
 NodeIds Streams::issue_transfer(std::string_view name, const CollectiveCall& call, const NodeIds& parents) {
   if (call.bytes == Bytes(0)) { return {}; }
   NodeIds ends;
+  if (call.transfer == parallel::TierTransfer::update) {
+    const auto& [gradients, weights] = call.update;
+    if (gradients > Bytes(0)) { ends.push_back(writer_.memory(name, graph::NodeType::mem_store, gradients, parents)); }
+    ends.push_back(writer_.host(name, host_update_time(call, tier_), parents));
+    if (weights > Bytes(0)) { ends.push_back(writer_.memory(name, graph::NodeType::mem_load, weights, parents)); }
+    return ends;
+  }
   if (call.transfer != parallel::TierTransfer::store) {
     ends.push_back(writer_.memory(name, graph::NodeType::mem_load, call.bytes, parents));
   }

@@ -50,9 +50,14 @@ struct SegmentRun {
 class Streams {
  public:
   // `interference`: the part of their rate that kernels lose beside collectives of the overlapped stream.
-  Streams(const parallel::Program& program, const KernelWorks& works, Granularity granularity, double interference,
-          NodeWriter& writer)
-      : program_(program), works_(works), granularity_(granularity), interference_(interference), writer_(writer) {}
+  Streams(const parallel::Program& program, const KernelWorks& works, const hardware::SecondTier& tier,
+          Granularity granularity, double interference, NodeWriter& writer)
+      : program_(program),
+        works_(works),
+        tier_(tier),
+        granularity_(granularity),
+        interference_(interference),
+        writer_(writer) {}
 
   void run(Execution& execution, const SegmentRun& run);
 
@@ -123,6 +128,7 @@ class Streams {
 
   const parallel::Program& program_;
   const KernelWorks& works_;
+  const hardware::SecondTier& tier_;
   Granularity granularity_;
   double interference_;
   NodeWriter& writer_;

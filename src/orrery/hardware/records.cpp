@@ -246,7 +246,13 @@ const Record<SecondTier>& Described<SecondTier>::record() {
           .optional("memory", &SecondTier::memory, "a device's share; 0 = no second tier", {.max = kMostMemory})
           .optional("bandwidth", &SecondTier::bandwidth, "of a device to it, per direction",
                     {.max = kMostBandwidth, .unit = "GB/s"})
-          .optional("latency", &SecondTier::latency, "of one transfer", {.max = Seconds(1.0)});
+          .optional("latency", &SecondTier::latency, "of one transfer", {.max = Seconds(1.0)})
+          .optional("memory_bandwidth", &SecondTier::memory_bandwidth,
+                    "of the host's own memory, nominal, reads and writes together; 0 = unknown: no --optimizer-device "
+                    "host",
+                    {.max = kMostBandwidth, .unit = "GB/s"})
+          .optional("update_efficiency", &SecondTier::update_efficiency,
+                    "part of memory_bandwidth that an optimizer update by the host reaches", {.min = 0.01, .max = 1.0});
   return record;
 }
 

@@ -102,9 +102,11 @@ class Config {
     const auto& offload = plan_.offload;
     if (offload.optimizer) {
       zero["offload_optimizer"] = host;
-      note("--offload optimizer",
-           "DeepSpeed updates the weights on the host CPU; in the estimate the device fetches the optimizer state and "
-           "updates");
+      if (!plan_.updates_on_host()) {
+        note("--offload optimizer",
+             "DeepSpeed updates the weights on the host CPU (--optimizer-device host); in the estimate the device "
+             "fetches the optimizer state and updates");
+      }
       if (plan_.zero == 0) { note("--offload optimizer", "DeepSpeed refuses it without ZeRO; set --zero 1"); }
     }
     if (offload.weights && plan_.zero == 3) { zero["offload_param"] = host; }

@@ -223,9 +223,12 @@ class PlanSettings {
     sheet_.toggle("--optimizer-cpu-offload", on);
     if (!on) { return; }
     sheet_.toggle("--overlap-cpu-optimizer-d2h-h2d");
-    sheet_.note("--offload optimizer", fmt::format("{} updates the weights on the host CPU; in the estimate the device "
-                                                   "fetches the optimizer state and updates",
-                                                   tool_name()));
+    if (!plan_.updates_on_host()) {
+      sheet_.note("--offload optimizer",
+                  fmt::format("{} updates the weights on the host CPU (--optimizer-device host); in the estimate the "
+                              "device fetches the optimizer state and updates",
+                              tool_name()));
+    }
     if (plan_.zero == 0) { sheet_.note("--offload optimizer", "requires a distributed optimizer: set --zero 1"); }
   }
 

@@ -59,6 +59,7 @@ std::string plan_line(const parallel::Plan& plan) {
                       on_off(plan.dp_overlap), config::enum_name(plan.tp_overlap));
   if (plan.cp > 1) { line += fmt::format(", cp-method {}", config::enum_name(plan.cp_method)); }
   if (plan.offload.any()) { line += ", offload " + offload_text(plan.offload); }
+  if (plan.updates_on_host()) { line += ", optimizer-device host"; }
   if (plan.first_stage_layers > 0) { line += fmt::format(", first-stage-layers {}", plan.first_stage_layers); }
   if (plan.last_stage_layers > 0) { line += fmt::format(", last-stage-layers {}", plan.last_stage_layers); }
   if (plan.embedding_as_layer) { line += ", embedding-as-layer"; }

@@ -108,7 +108,10 @@ class JobConfig {
                   "torchtitan offloads weights, gradients and optimizer together, and updates on the host");
     }
     if (offload.weights && offload.optimizer) {
-      sheet_.note("--offload weights,optimizer", "torchtitan also offloads gradients, and updates on the host");
+      sheet_.note("--offload weights,optimizer", plan_.updates_on_host()
+                                                     ? "torchtitan also offloads gradients"
+                                                     : "torchtitan also offloads gradients, and updates on the host "
+                                                       "(--optimizer-device host)");
     }
     if (offload.activations) {
       sheet_.note("--offload activations", "no option in torchtitan; activations stay on the device");

@@ -8,6 +8,8 @@
 #include <string_view>
 
 #include "orrery/core/collective.hpp"
+#include "orrery/core/error.hpp"
+#include "orrery/hardware/cluster.hpp"
 #include "orrery/parallel/mesh.hpp"
 #include "orrery/parallel/program.hpp"
 
@@ -17,7 +19,7 @@ enum class Route : std::uint8_t {
   collective,     // one collective of its group
   ring_steps,     // ring attention: n - 1 steps; in each, every member sends its part to the next one
   node_dispatch,  // tokens to experts, once to every node that has experts for them, and forwarded inside the node
-  host,           // to or from the second memory tier
+  host,           // to or from the second memory tier, or an update there
 };
 
 [[nodiscard]] inline Route route_of(const CollectiveCall& call, const Mesh& mesh) {
@@ -25,6 +27,13 @@ enum class Route : std::uint8_t {
   if (call.node_dispatch.copies > 0.0 && mesh.group(GroupKind::ep).size() > 1) { return Route::node_dispatch; }
   const bool sends_around_ring = call.group == GroupKind::cp && call.collective != Collective::all_to_all;
   return sends_around_ring ? Route::ring_steps : Route::collective;
+}
+
+// The host's part of an update. It starts when the first chunk of gradients has arrived.
+[[nodiscard]] inline Seconds host_update_time(const CollectiveCall& call, const hardware::SecondTier& tier) {
+  if (call.bytes == Bytes(0)) { return Seconds(0); }
+  ORRERY_ASSERT(tier.update_rate() > BytesPerSecond(0));
+  return tier.latency + call.bytes / tier.update_rate();
 }
 
 // A per-node dispatch or combine: concurrently `across` bytes between nodes and `inside` bytes within a node.

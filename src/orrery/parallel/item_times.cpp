@@ -30,6 +30,12 @@ Seconds price_transfer(Bytes bytes, const hardware::SecondTier& tier) {
   return bytes > Bytes(0) ? tier.latency + bytes / tier.bandwidth : Seconds(0);
 }
 
+Seconds price_tier(const CollectiveCall& call, const hardware::SecondTier& tier) {
+  if (call.transfer != TierTransfer::update) { return price_transfer(call.bytes, tier); }
+  const Bytes most = max(call.update.gradients, call.update.weights);  // each direction has its own link
+  return max(host_update_time(call, tier), price_transfer(most, tier));
+}
+
 }  // namespace
 
 Seconds price_call(const CollectiveCall& call, const network::Fabric& fabric, const Mesh& mesh) {
@@ -37,7 +43,7 @@ Seconds price_call(const CollectiveCall& call, const network::Fabric& fabric, co
     case Route::collective: return fabric.price(call.collective, call.bytes, mesh.group(call.group)).time;
     case Route::ring_steps: return price_ring_steps(call, fabric, mesh.group(call.group));
     case Route::node_dispatch: return price_node_dispatch(call, fabric, mesh);
-    case Route::host: return price_transfer(call.bytes, fabric.cluster().second_tier);
+    case Route::host: return price_tier(call, fabric.cluster().second_tier);
   }
   throw_internal_error("known route", __FILE__, __LINE__);
 }

@@ -235,7 +235,10 @@ class PlanLowering {
       append_gather(gather, context_, rank_class.parameters * element, rank_class.expert_parameters * element);
       append_finish(rank_class.finish, std::move(gather));
     }
-    if (plan_.offload.weights) {
+    const double dense = rank_class.parameters, expert = rank_class.expert_parameters;
+    const bool in_place =
+        plan_.updates_on_host() && host_optimizer(context_.stack, plan_, element, dense, expert).weights == Bytes(0);
+    if (plan_.offload.weights && !in_place) {
       Block store{"weights.store", {}};
       const Bytes stored =
           stored_weights(context_.stack, plan_, element, rank_class.parameters * element,

@@ -108,6 +108,12 @@ Block optimizer_block(const LoweringContext& context, double dense, double exper
   const Plan& plan = context.plan();
   const Bytes element = context.weight_element;
   Block block{"optimizer", {}};
+  if (plan.updates_on_host()) {
+    ORRERY_ASSERT(matrices.empty());
+    const HostOptimizer host = host_optimizer(stack, plan, element, dense, expert);
+    append_host_update(block, "optimizer.update", host.touched, {host.gradients, host.weights});
+    return block;
+  }
   const Bytes state = optimizer_state(stack, plan, element, dense, expert, matrix_weights(matrices));
   if (plan.offload.optimizer) { append_transfer(block, "optimizer.stream", state, TierTransfer::both, true); }
   if (!matrices.empty()) { append_orthogonalization(block, context, matrices); }

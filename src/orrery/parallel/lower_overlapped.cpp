@@ -17,6 +17,11 @@ void append_transfer(Block& block, std::string_view name, Bytes bytes, TierTrans
   block.items.push_back({name, Purpose::optimizer, CollectiveLaunch{call, asynchronous}});
 }
 
+void append_host_update(Block& block, std::string_view name, Bytes touched, const HostUpdate& update) {
+  const CollectiveCall call{Collective::broadcast, GroupKind::host, touched, {}, TierTransfer::update, update};
+  block.items.push_back({name, Purpose::optimizer, CollectiveLaunch{call}});
+}
+
 // Under hybrid sharding gradients are reduced within each sharded copy, then over the copies.
 void append_reduction(Block& block, const LoweringContext& context, double dense, double expert) {
   const Plan& plan = context.plan();

@@ -111,5 +111,6 @@ void append_gather(Block& block, const LoweringContext& context, Bytes dense, By
 // Between a device and its second memory tier.
 void append_transfer(Block& block, std::string_view name, Bytes bytes, TierTransfer transfer = TierTransfer::load,
                      bool asynchronous = false);
+void append_host_update(Block& block, std::string_view name, Bytes touched, const HostUpdate& update);
 
 }  // namespace orrery::parallel

@@ -83,6 +83,7 @@ RC_GTEST_PROP(LowerTraffic, mirrored_stages_sum_the_gradients_they_own, ()) {
 RC_GTEST_PROP(LowerTraffic, data_in_the_second_tier_is_fetched_for_every_use, ()) {
   Case c = drawn_case();
   c.job.adapter.rank = 0;
+  c.plan.optimizer_device = OptimizerDevice::device;
   const Program program = lowered(c);
   const double m = micro_batches_of_chunk(program);
   const PerRank weights = per_rank(program);

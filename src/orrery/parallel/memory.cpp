@@ -124,6 +124,23 @@ MatrixWeights matrix_weights(std::span<const Orthogonalized> matrices) {
   return sum;
 }
 
+HostOptimizer host_optimizer(const hardware::Stack& stack, const Plan& plan, Bytes weight_element, double dense,
+                             double expert) {
+  const WeightCopies copies = weight_copies(stack, weight_element, plan);
+  const Shards owners = shards_from(plan, 1), holders = shards_from(plan, 3);
+  const double owned = owners.part_of(dense, expert);
+  const bool has_master = copies.master > Bytes(0);
+  const bool in_place = plan.offload.weights && owners.dense == holders.dense && owners.expert == holders.expert;
+  const Bytes state = optimizer_state(stack, plan, weight_element, dense, expert);
+  const Bytes weights = owned * copies.stored, gradients = owned * stack.gradients.element;
+  HostOptimizer host;
+  host.stored = state + (has_master || in_place ? Bytes(0) : weights);
+  host.touched = 2.0 * state + gradients + (has_master ? weights : 2.0 * weights);
+  host.gradients = gradients;
+  host.weights = in_place ? Bytes(0) : weights;
+  return host;
+}
+
 namespace {
 
 // The largest number of micro-batches whose backward has run and whose weight task has not.
@@ -215,7 +232,10 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   need.gradients = gradients.part_of(sizes.dense, sizes.expert) * stack.gradients.element;
   need.optimizer =
       optimizer_state(stack, plan, weight_element, sizes.dense, sizes.expert, matrix_weights(sizes.matrices));
-  if (plan.offload.optimizer) {
+  if (plan.updates_on_host()) {
+    need.offloaded += host_optimizer(stack, plan, weight_element, sizes.dense, sizes.expert).stored;
+    need.optimizer = Bytes(0);
+  } else if (plan.offload.optimizer) {
     offload(need, need.optimizer, optimizer_state(stack, plan, weight_element, pair.dense, pair.expert));
   }
   need.gradients += sizes.in_place.gradients;
@@ -246,7 +266,14 @@ LeastMemory least_memory(const StageSizes& sizes, const PipelineShape& shape, st
   const Bytes together = with_plain_buffers().total();
   if (!lowest_memory.offload.any()) { return {together, together}; }
   lean.offload = lowest_memory.offload;
-  return {with_plain_buffers().total(), together};
+  lean.optimizer_device = lowest_memory.optimizer_device;
+  Bytes device = with_plain_buffers().total();
+  // Shards that are the master copy are wider than weights whose master copy is offloaded.
+  if (lean.zero == 3 && lean.offload.optimizer && stack.optimizer.shards_are_master) {
+    lean.zero = 2;
+    device = min(device, with_plain_buffers().total());
+  }
+  return {device, together};
 }
 
 }  // namespace orrery::parallel

@@ -120,6 +120,17 @@ struct Shards {
 [[nodiscard]] Bytes optimizer_state(const hardware::Stack& stack, const Plan& plan, Bytes weight_element, double dense,
                                     double expert, const MatrixWeights& matrices = {});
 
+// What the host needs to update the weights of one rank in its own memory, one HostUpdate per step.
+struct HostOptimizer {
+  Bytes stored;     // state, and weights where they are neither their own master copy nor offloaded
+  Bytes touched;    // of its memory, by one update: state and master copy are read and written, gradients read, weights
+                    // written
+  Bytes gradients;  // to the host
+  Bytes weights;    // back to the device; none where offloaded weights are updated in place
+};
+[[nodiscard]] HostOptimizer host_optimizer(const hardware::Stack& stack, const Plan& plan, Bytes weight_element,
+                                           double dense, double expert);
+
 // The number of micro-batches in flight depends on `stage`. `weight_element`: bytes of a trained weight as stored, and
 // of its gradient.
 [[nodiscard]] MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage,
@@ -130,9 +141,11 @@ struct Shards {
 struct LowestMemory {
   int zero = 0;
   Offload offload = {};
+  OptimizerDevice optimizer_device = OptimizerDevice::device;
 };
 
-// A lower bound of the memory of every plan that differs from `plan` in zero, shard and offload, up to `lowest_memory`:
+// A lower bound of the memory of every plan that differs from `plan` in zero, shard, offload and
+// optimizer_device, up to `lowest_memory`:
 //   device    everything is sharded and offloaded that may be, without the buffers that sharding needs
 //   together  device and second tier: as above, without offload
 struct LeastMemory {

@@ -45,6 +45,14 @@ struct EnumNames<parallel::TpOverlap> {
 };
 
 template <>
+struct EnumNames<parallel::OptimizerDevice> {
+  static constexpr std::array<std::pair<parallel::OptimizerDevice, std::string_view>, 2> value{{
+      {parallel::OptimizerDevice::device, "device"},
+      {parallel::OptimizerDevice::host, "host"},
+  }};
+};
+
+template <>
 struct EnumNames<workload::ContextMethod> {
   static constexpr std::array<std::pair<workload::ContextMethod, std::string_view>, 2> value{{
       {workload::ContextMethod::ring, "ring"},

@@ -286,6 +286,13 @@ void check_second_tier(PlanChecker& check, const hardware::Cluster& cluster, con
     return fmt::format("needs a second memory tier; cluster \"{}\" has none (second_tier.memory, .bandwidth)",
                        cluster.name);
   });
+  const bool updates = plan.updates_on_host() && there;
+  check.require(!updates || cluster.second_tier.update_rate() > BytesPerSecond(0), "--optimizer-device", [&] {
+    return fmt::format(
+        "host needs the bandwidth of the host's own memory, which cluster \"{}\" does not give "
+        "(second_tier.memory_bandwidth)",
+        cluster.name);
+  });
 }
 
 }  // namespace

@@ -55,6 +55,12 @@ struct Offload {
   friend bool operator==(const Offload&, const Offload&) = default;
 };
 
+// Whose processors update weights whose optimizer state is offloaded.
+enum class OptimizerDevice : std::uint8_t {
+  device,  // the accelerator, which the state is streamed through
+  host,    // the host: gradients go there, new weights come back
+};
+
 // Modules of a layer that selective recompute runs again.
 struct RecomputeModules {
   bool core_attention = false;
@@ -132,6 +138,7 @@ struct PlanChoices {
   Of<TpOverlap> tp_overlap = Form::usual(TpOverlap::none);
   Of<workload::ContextMethod> cp_method = Form::usual(workload::ContextMethod::ring);
   Of<Offload> offload = Form::usual(Offload{});
+  Of<OptimizerDevice> optimizer_device = Form::usual(OptimizerDevice::device);
   Of<Placement> placement = Form::usual(Placement{});
   Of<workload::TablePlan> tables = Form::usual(workload::TablePlan{});  // recommenders only
   Of<std::int64_t> first_stage_layers = Form::usual(0);                 // 0: as even as possible
@@ -156,6 +163,7 @@ struct PlanChoices {
   [[nodiscard]] std::int64_t sharded_copies() const { return replicas() / shards(); }
   // Weights that replicas shard are gathered while earlier layers compute.
   [[nodiscard]] bool overlaps_gathers() const { return dp_overlap && gather_overlap; }
+  [[nodiscard]] bool updates_on_host() const { return offload.optimizer && optimizer_device == OptimizerDevice::host; }
   friend bool operator==(const PlanChoices&, const PlanChoices&) = default;
 };
 
@@ -197,6 +205,7 @@ enum class PlanField : std::uint8_t {
   offload_weights,
   offload_activations,
   offload_optimizer,
+  optimizer_device,
   tier_tp,
   tier_cp,
   tier_dp,
@@ -227,8 +236,8 @@ inline constexpr std::size_t kPlanFields = static_cast<std::size_t>(PlanField::c
 // Fast form of problems(): true if there are none. Does not allocate.
 [[nodiscard]] bool is_valid(const workload::Model& model, const Job& job, const Plan& plan, std::int64_t devices);
 
-// The same for what a plan requires of a cluster besides devices: a second memory tier for offload, dimensions that fit
-// the groups pinned to them.
+// The same for what a plan requires of a cluster besides devices: a second memory tier for offload, with the host's
+// memory bandwidth for updates on the host; dimensions that fit the groups pinned to them.
 [[nodiscard]] std::vector<Diagnostic> problems(const hardware::Cluster& cluster, const Plan& plan);
 [[nodiscard]] bool is_valid(const hardware::Cluster& cluster, const Plan& plan);
 

@@ -77,8 +77,8 @@ TEST(PlanTable, what_is_given_is_in_the_whole_plan_and_can_be_taken_back) {
 TEST(PlanTable, every_member_of_a_plan_is_in_a_row) {
   Plan plan;
   auto& [tp, cp, pp, dp, ep, etp, vpp, micro_batch, sequence_parallel, zero, shard, recompute, recompute_modules,
-         recompute_layers, schedule, dp_overlap, gather_overlap, tp_overlap, cp_method, offload, placement, tables,
-         first_stage_layers, last_stage_layers, embedding_as_layer, head_as_layer] = plan;
+         recompute_layers, schedule, dp_overlap, gather_overlap, tp_overlap, cp_method, offload, optimizer_device,
+         placement, tables, first_stage_layers, last_stage_layers, embedding_as_layer, head_as_layer] = plan;
   tp = cp = pp = dp = ep = etp = vpp = micro_batch = 2;
   zero = 3;
   shard = recompute_layers = first_stage_layers = last_stage_layers = 4;
@@ -89,6 +89,7 @@ TEST(PlanTable, every_member_of_a_plan_is_in_a_row) {
   tp_overlap = TpOverlap::pipe;
   cp_method = workload::ContextMethod::ulysses;
   offload = {true, true, true};
+  optimizer_device = OptimizerDevice::host;
   recompute_modules = {true, true, true, true, true, true, true, true};
   placement = {1, 2, 3, 4};
   tables = {workload::TableSharding::row, 5, 6};

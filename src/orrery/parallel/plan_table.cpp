@@ -94,6 +94,7 @@ bool no_sharded_tables(const PlanSetting& at) {
   return no_tables(at) || at.plan.tables.sharding == workload::TableSharding::replicated;
 }
 bool no_second_tier(const PlanSetting& at) { return !at.has_second_tier; }
+bool no_state_offloaded(const PlanSetting& at) { return no_second_tier(at) || !at.plan.offload.optimizer; }
 bool nothing_sharded(const PlanSetting& at) { return at.plan.zero == 0; }
 bool nothing_recomputed(const PlanSetting& at) { return at.plan.recompute == Recompute::none; }
 bool not_selective(const PlanSetting& at) { return at.plan.recompute != Recompute::selective; }
@@ -516,6 +517,22 @@ PlanChoice offload() {
   return row;
 }
 
+PlanChoice optimizer_device() {
+  PlanChoice row = named("optimizer_device",
+                         "with --offload optimizer: whose processors update the weights; host: gradients go to the "
+                         "host's memory, new weights come back (CPU Adam)",
+                         PlanField::optimizer_device, [](auto& plan) -> auto& { return plan.optimizer_device; });
+  row.usual = number_of(OptimizerDevice::device);
+  row.usual_is_open = true;
+  row.refused_in_inference = true;
+  row.is_met = [](const Plan& plan) {
+    return plan.optimizer_device == OptimizerDevice::device || plan.offload.optimizer;
+  };
+  row.needs = "host needs --offload optimizer: the host updates what it stores";
+  set_of_replicas(row.parts[0], field_mask({PlanField::offload_optimizer}), no_state_offloaded);
+  return row;
+}
+
 PlanChoice placement() {
   using F = PlanField;
   PlanChoice row;
@@ -555,6 +572,7 @@ const std::vector<PlanChoice>& plan_choices() {
     add_ends(rows);
     add_tables(rows);
     rows.push_back(offload());
+    rows.push_back(optimizer_device());
     rows.push_back(placement());
     return rows;
   }();

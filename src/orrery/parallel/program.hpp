@@ -34,16 +34,27 @@ namespace orrery::parallel {
 
 enum class Purpose : std::uint8_t { forward, backward, recompute, optimizer };
 
-// Direction of a transfer between a device and its second memory tier; both: `bytes` in each, at the same time.
-enum class TierTransfer : std::uint8_t { load, store, both };
+// What happens between a device and its second memory tier.
+enum class TierTransfer : std::uint8_t {
+  load,
+  store,
+  both,    // `bytes` in each direction, at the same time
+  update,  // an optimizer update by the host, of which `bytes` are read and written in the host's own memory
+};
 
-// A collective, or, over GroupKind::host, `bytes` between the device and its second memory tier.
+// Of a TierTransfer::update: gradients go to the host, and new weights come back, chunk by chunk while it updates.
+struct HostUpdate {
+  Bytes gradients, weights;
+};
+
+// A collective, or, over GroupKind::host, a transfer of `bytes`.
 struct CollectiveCall {
   Collective collective = Collective::all_reduce;
   GroupKind group = GroupKind::tp;
   Bytes bytes;                                 // nccl-tests size: the whole buffer
   workload::NodeDispatch node_dispatch = {};   // of an all-to-all over ep
   TierTransfer transfer = TierTransfer::load;  // over GroupKind::host
+  HostUpdate update = {};
 };
 
 struct Item;

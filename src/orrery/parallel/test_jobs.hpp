@@ -43,7 +43,7 @@ inline hardware::Cluster cluster_of(const std::vector<std::int64_t>& sizes) {
   hardware::Cluster cluster = network::test::plain_cluster(sizes);
   cluster.name = "plain";
   cluster.accelerator = plain_accelerator();
-  cluster.second_tier = {1024_GiB, 64_GBps, 10_us};
+  cluster.second_tier = {1024_GiB, 64_GBps, 10_us, 100_GBps, 0.5};
   double rate = 256e9;
   for (auto& dimension : cluster.dimensions) {
     dimension.bandwidth = BytesPerSecond(rate);
@@ -414,6 +414,10 @@ Case any_case_of(Range&& range, bool experts) {
   if (any_of(range, {0, 0, 1}) == 1) {
     c.cluster.second_tier.bandwidth = BytesPerSecond(1e9 * static_cast<double>(range(1, 500)));
     c.plan.offload = {any_flag(range), any_flag(range), any_flag(range)};
+    if (c.plan.offload.optimizer && any_flag(range)) {
+      c.plan.optimizer_device = OptimizerDevice::host;
+      c.cluster.second_tier.memory_bandwidth = BytesPerSecond(1e9 * static_cast<double>(range(1, 5000)));
+    }
   }
   c.stack = any_stack(range);
   return c;
@@ -431,7 +435,8 @@ inline std::string to_text(const Case& c) {
   const workload::Model& m = c.model;
   return fmt::format(
       "tp {} cp {}{} pp {} dp {} ep {} etp {} vpp {} micro-batch {} sp {} zero {} shard {} recompute {} schedule {} "
-      "dp-overlap {} tp-overlap {} offload {}{}{} ends {}+{} as-layer {}{}\n{}: layers {}+{}+{} h {} heads {}/{} d {} "
+      "dp-overlap {} tp-overlap {} offload {}{}{}{} ends {}+{} as-layer {}{}\n{}: layers {}+{}+{} h {} heads {}/{} d "
+      "{} "
       "ffn "
       "{} vocab {} experts {}/{} of {}, shared {}, first {} every {} latent {} window {}/{} tied {} parallel {}\n"
       "tower {}x{} images {}\n"
@@ -439,11 +444,11 @@ inline std::string to_text(const Case& c) {
       p.tp, p.cp, static_cast<int>(p.cp_method), p.pp, p.dp, p.ep, p.etp, p.vpp, p.micro_batch, p.sequence_parallel,
       p.zero, p.shard, static_cast<int>(p.recompute), static_cast<int>(p.schedule), p.dp_overlap,
       static_cast<int>(p.tp_overlap), p.offload.weights, p.offload.activations, p.offload.optimizer,
-      p.first_stage_layers, p.last_stage_layers, p.embedding_as_layer, p.head_as_layer, m.name, m.encoder_layers,
-      m.layers, m.mtp_layers, m.hidden, m.heads, m.kv_heads, m.head_dim, m.ffn, m.vocab, m.experts.active,
-      m.experts.count, m.experts.ffn, m.experts.shared_ffn, m.experts.first_dense, m.experts.every, m.latent.kv_rank,
-      m.sliding_window, m.global_every, m.tied_embeddings, m.parallel_residual, m.tower.layers, m.tower.hidden,
-      m.tower.images, c.job.global_batch, c.job.seq, c.job.adapter.rank, c.job.prompt, c.job.generate,
+      p.updates_on_host(), p.first_stage_layers, p.last_stage_layers, p.embedding_as_layer, p.head_as_layer, m.name,
+      m.encoder_layers, m.layers, m.mtp_layers, m.hidden, m.heads, m.kv_heads, m.head_dim, m.ffn, m.vocab,
+      m.experts.active, m.experts.count, m.experts.ffn, m.experts.shared_ffn, m.experts.first_dense, m.experts.every,
+      m.latent.kv_rank, m.sliding_window, m.global_every, m.tied_embeddings, m.parallel_residual, m.tower.layers,
+      m.tower.hidden, m.tower.images, c.job.global_batch, c.job.seq, c.job.adapter.rank, c.job.prompt, c.job.generate,
       c.stack.attention.kernel == hardware::AttentionKernel::flash, c.stack.fusion.elementwise,
       c.stack.gradients.bucket_parameters, p.placement.tp, p.placement.cp, p.placement.dp, p.placement.pp);
 }
@@ -480,6 +485,7 @@ Case any_inference_case(Range&& range) {
   c.plan.recompute = Recompute::none;
   c.plan.recompute_layers = 0;
   c.plan.offload.activations = c.plan.offload.optimizer = false;
+  c.plan.optimizer_device = OptimizerDevice::device;
   c.plan.dp *= c.plan.cp;  // the same ranks, and the same number of them
   c.job.global_batch *= c.plan.cp;
   c.plan.cp = 1;
