@@ -49,7 +49,7 @@ Result<results::Generation> generate(const std::string& data_directory, const Ge
   const hardware::Catalogue catalogue(data_directory);
   ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request.job));
   ORRERY_TRY(resolved, estimate::resolve(request.job, inputs.model, inputs.cluster, inputs.stack));
-  const parallel::Job job = estimate::job_of(request.job, inputs.model);
+  const parallel::Job job = estimate::job_of(request.job, inputs.model, inputs.stack);
   const auto program = parallel::lower(inputs.model, job, resolved.plan, inputs.cluster, inputs.stack);
   if (auto ok = generate::JobGraphs::writable(program, request.options); !ok) {
     return tl::make_unexpected(std::move(ok).error());

@@ -49,7 +49,7 @@ estimate::Request request_of(estimate::Request job, const results::Estimate& fou
 Result<LaunchAnswer> Orrery::launch(const estimate::Request& request, launch::Tool tool) const {
   ORRERY_TRY(inputs, read_inputs(data_directory_, catalogue_, request));
   ORRERY_TRY(resolved, estimate::resolve(request, inputs.model, inputs.cluster, inputs.stack));
-  const parallel::Job job = estimate::job_of(request, inputs.model);
+  const parallel::Job job = estimate::job_of(request, inputs.model, inputs.stack);
   const launch::TrainingRun run{inputs.model, job, resolved.plan, inputs.stack,
                                 launch::devices_per_node(inputs.cluster)};
   ORRERY_TRY(launched, launch::emit(tool, run));

@@ -23,7 +23,7 @@ Orrery::Orrery(std::string data_directory) : data_directory_(std::move(data_dire
 Result<EstimateAnswer> Orrery::estimate(const Request& request, estimate::Detail detail) const {
   ORRERY_TRY(inputs, read_inputs(data_directory_, catalogue_, request));
   ORRERY_TRY(resolved, estimate::resolve(request, inputs.model, inputs.cluster, inputs.stack));
-  const parallel::Job job = estimate::job_of(request, inputs.model);
+  const parallel::Job job = estimate::job_of(request, inputs.model, inputs.stack);
   Estimator estimator(inputs.model, inputs.cluster, inputs.stack, job);
   return EstimateAnswer{with_uncertainty(estimator.estimate(resolved.plan, detail), inputs, job), resolved.chosen};
 }

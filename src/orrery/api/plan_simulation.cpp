@@ -204,7 +204,7 @@ Result<results::PlanSimulation> simulate_plan(const std::string& data_directory,
   const hardware::Catalogue catalogue(data_directory);
   ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request));
   ORRERY_TRY(resolved, estimate::resolve(request, inputs.model, inputs.cluster, inputs.stack));
-  const parallel::Job job = estimate::job_of(request, inputs.model);
+  const parallel::Job job = estimate::job_of(request, inputs.model, inputs.stack);
   const auto program = parallel::lower(inputs.model, job, resolved.plan, inputs.cluster, inputs.stack);
   if (auto ok = generate::JobGraphs::writable(program, options.graphs); !ok) {
     return tl::make_unexpected(std::move(ok).error());

@@ -82,7 +82,7 @@ Result<Problem> read_problem(const std::string& data_directory, const hardware::
     }
     for (auto& limit : limits) { file.allowed.push_back({limit.field, std::move(limit.values)}); }
   }
-  parallel::Job job = estimate::job_of(request.job, inputs.model);
+  parallel::Job job = estimate::job_of(request.job, inputs.model, inputs.stack);
   if (!file.max_batch) {
     if (auto wrong = parallel::problems(inputs.model, job); !wrong.empty()) {
       return tl::make_unexpected(Failure{std::move(wrong)});

@@ -261,6 +261,7 @@ void describe_job(results::Estimate& result, const Context& context, const Progr
       kind != hardware::OptimizerKind::adam && !program.job.is_inference()) {
     result.optimizer = hardware::name_of(kind);
   }
+  result.padding = parallel::padding_text(context.model, program.job, program.plan.tp);
   result.global_batch = program.job.global_batch;
   result.seq = program.job.seq;
   result.devices = program.plan.devices();

@@ -43,8 +43,8 @@ std::vector<std::int64_t> chunk_counts(const Request& request, const workload::M
 }  // namespace
 
 std::vector<Plan> open_plans(const Request& request, const workload::Model& model, const hardware::Cluster& cluster,
-                             const Plan& plan) {
-  const parallel::Job job = job_of(request, model);
+                             const hardware::Stack& stack, const Plan& plan) {
+  const parallel::Job job = job_of(request, model, stack);
   using parallel::Recompute;
   const std::int64_t replica = plan.dp > 0 ? job.global_batch / plan.dp : 0;
   const auto micro_batches = request.micro_batch ? std::vector{*request.micro_batch} : divisors(replica);

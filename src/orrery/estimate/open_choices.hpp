@@ -17,7 +17,8 @@ namespace orrery::estimate {
 // chunks, interleaved. In inference only micro-batch and sequence-parallel vary. In the order of ties: fewer chunks,
 // smaller micro-batches, without sequence-parallel, less recompute first.
 [[nodiscard]] std::vector<parallel::Plan> open_plans(const Request& request, const workload::Model& model,
-                                                     const hardware::Cluster& cluster, const parallel::Plan& plan);
+                                                     const hardware::Cluster& cluster, const hardware::Stack& stack,
+                                                     const parallel::Plan& plan);
 
 // The fastest of `plans` that fits in memory, the first of equal ones; if none fits, the one with the lowest memory, in
 // inference the fastest.

@@ -95,7 +95,7 @@ TEST(OpenChoices, are_the_fastest_of_all_combinations_and_so_are_their_runners_u
       c.cluster.accelerator.memory = unlimited.memory(c.plan).need * (0.25 * static_cast<double>(random(1, 5)));
     }
     const Request request = partly_open(c, random);
-    const auto plans = open_plans(request, c.model, c.cluster, c.plan);
+    const auto plans = open_plans(request, c.model, c.cluster, c.stack, c.plan);
     const auto all = all_plans(request, c);
     SCOPED_TRACE(seed);
     ASSERT_EQ(plans.size(), all.size());

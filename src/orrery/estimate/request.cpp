@@ -236,8 +236,9 @@ std::vector<std::string> needed_fields(parallel::Task task, Semantics semantics)
   return {"global_batch"};
 }
 
-parallel::Job job_of(const Request& request, const workload::Model& model) {
+parallel::Job job_of(const Request& request, const workload::Model& model, const hardware::Stack& stack) {
   parallel::Job job;
+  job.pads_heads = stack.pads_heads;
   job.precision = request.precision;
   job.task = request.task;
   job.global_batch = request.global_batch.value_or(0);

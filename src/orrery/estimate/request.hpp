@@ -65,7 +65,7 @@ struct Request : parallel::PartialPlan {
 [[nodiscard]] std::vector<std::string> needed_fields(parallel::Task task, Semantics semantics = Semantics::physical);
 
 // Sequence length of a vision model: its patches and class token.
-[[nodiscard]] parallel::Job job_of(const Request& request, const workload::Model& model);
+[[nodiscard]] parallel::Job job_of(const Request& request, const workload::Model& model, const hardware::Stack& stack);
 
 // The stack with the request's optimizer and gradient settings.
 [[nodiscard]] hardware::Stack stack_of(const Request& request, hardware::Stack stack);
@@ -77,7 +77,8 @@ struct Request : parallel::PartialPlan {
 
 // All errors of a plan of this request, and of flags without effect.
 [[nodiscard]] std::vector<Diagnostic> problems(const Request& request, const workload::Model& model,
-                                               const hardware::Cluster& cluster, const parallel::Plan& plan);
+                                               const hardware::Cluster& cluster, const hardware::Stack& stack,
+                                               const parallel::Plan& plan);
 
 // The plan of a request. Of what is not given, vpp, schedule, micro-batch, sequence-parallel and recompute are chosen
 // by an exact search over just these (open_choices.hpp): the fastest that fits in memory. If nothing fits: the lowest

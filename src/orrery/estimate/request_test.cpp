@@ -51,7 +51,7 @@ struct Example {
     parallel::Plan plan = this->plan();
     plan.recompute = recompute;
     plan.micro_batch = micro_batch;
-    return Estimator(model, cluster, stack, job_of(request, model)).memory(plan).need;
+    return Estimator(model, cluster, stack, job_of(request, model, stack)).memory(plan).need;
   }
 };
 
@@ -135,6 +135,29 @@ TEST(Resolve, given_values_are_kept) {
   EXPECT_THAT(answer->chosen, ElementsAre());
 }
 
+// 14 heads on 4 ranks: 16. The time is that of 16 heads, the model's FLOPs are those of 14.
+TEST(Resolve, padded_heads_cost_time_and_are_no_work_of_the_model) {
+  Example e;
+  e.model.heads = e.model.kv_heads = 14;
+  e.request.tp = 4;
+  ASSERT_FALSE(e.resolved());
+  e.stack.pads_heads = true;
+  const auto answer = e.resolved();
+  ASSERT_TRUE(answer);
+  EXPECT_THAT(answer->chosen, testing::Contains("14 heads padded to 16 (+14.3 % of attention's work)"));
+  const auto estimate = [&](const workload::Model& model) {
+    return Estimator(model, e.cluster, e.stack, job_of(e.request, model, e.stack)).estimate(answer->plan);
+  };
+  Example whole;
+  const auto padded = estimate(e.model), of_16 = estimate(whole.model);
+  EXPECT_EQ(padded.step_time, of_16.step_time);
+  EXPECT_EQ(padded.memory.total(), of_16.memory.total());
+  EXPECT_LT(padded.model_flops, of_16.model_flops);
+  EXPECT_LT(padded.mfu, of_16.mfu);
+  EXPECT_EQ(padded.padding, "14 heads padded to 16 (+14.3 % of attention's work)");
+  EXPECT_EQ(of_16.padding, "");
+}
+
 TEST(Resolve, chosen_values_are_listed_with_the_cost_of_the_best_alternative) {
   Example e;
   e.stack.overlap.gradient_reduce = false;
@@ -169,7 +192,7 @@ TEST(Resolve, interleaving_keeps_whole_groups_of_micro_batches) {
   e.request.pp = 2;
   e.request.vpp = 2;
   e.request.global_batch = 48;
-  for (const auto& plan : open_plans(e.request, e.model, e.cluster, e.plan())) {
+  for (const auto& plan : open_plans(e.request, e.model, e.cluster, {}, e.plan())) {
     EXPECT_EQ(12 / plan.micro_batch % 2, 0) << plan.micro_batch;
   }
 }
@@ -317,7 +340,7 @@ TEST(Resolve, an_inference_batch_has_one_micro_batch_per_stage) {
   e.request.pp = 2;
   EXPECT_EQ(e.plan().micro_batch, 8);
   EXPECT_EQ(e.plan().zero, 0);
-  EXPECT_EQ(job_of(e.request, e.model).seq, 143);
+  EXPECT_EQ(job_of(e.request, e.model, {}).seq, 143);
   e.request.batch = 12;  // 3 per replica: not divisible by 2
   EXPECT_EQ(e.plan().micro_batch, 3);
   e.request.pp = 4;  // 2 replicas of 6 sequences: 3 micro-batches, because 4 does not divide 6

@@ -48,6 +48,9 @@ std::vector<std::string> chosen_fields(const Request& request, const parallel::J
     const char* product = plan.cp > 1 ? "tp x cp x pp" : "tp x pp";
     chosen.push_back(fmt::format("dp {} (devices / ({}))", plan.dp, product));
   }
+  if (auto padding = parallel::padding_text(model, job, plan.tp); !padding.empty()) {
+    chosen.push_back(std::move(padding));
+  }
   const auto is_chosen = [&](parallel::PlanField field) {
     return std::any_of(choice.fields.begin(), choice.fields.end(), [&](const auto& one) { return one.field == field; });
   };
@@ -134,8 +137,8 @@ parallel::Plan plan_with_defaults(const Request& request, const workload::Model&
 }
 
 std::vector<Diagnostic> problems(const Request& request, const workload::Model& model, const hardware::Cluster& cluster,
-                                 const parallel::Plan& plan) {
-  auto found = parallel::problems(model, job_of(request, model), plan, cluster.devices);
+                                 const hardware::Stack& stack, const parallel::Plan& plan) {
+  auto found = parallel::problems(model, job_of(request, model, stack), plan, cluster.devices);
   for (auto& problem : parallel::problems(cluster, plan)) { found.push_back(std::move(problem)); }
   for (auto& problem : idle_flags(request)) { found.push_back(std::move(problem)); }
   return found;
@@ -143,10 +146,10 @@ std::vector<Diagnostic> problems(const Request& request, const workload::Model& 
 
 Result<ResolvedPlan> resolve(const Request& request, const workload::Model& model, const hardware::Cluster& cluster,
                              const hardware::Stack& stack) {
-  const parallel::Job job = job_of(request, model);
+  const parallel::Job job = job_of(request, model, stack);
   const parallel::Plan plan = plan_with_defaults(request, model, cluster.devices, stack);
-  const auto plans = open_plans(request, model, cluster, plan);
-  auto found = problems(request, model, cluster, plans.empty() ? plan : plans.front());
+  const auto plans = open_plans(request, model, cluster, stack, plan);
+  auto found = problems(request, model, cluster, stack, plans.empty() ? plan : plans.front());
   if (!found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
   Estimator estimator(model, cluster, stack, job);
   const OpenChoice choice = fastest(estimator, plans);

@@ -82,6 +82,7 @@ std::string stack_name(const Request& request, const workload::Model& model, con
   const bool of_nvidia = accelerator.maker.empty() || accelerator.maker == "NVIDIA";
   if (model.is_recommender()) { return of_nvidia ? "hugectr" : "ideal"; }
   if (request.task == parallel::Task::inference) { return "vllm"; }
+  if (accelerator.maker == "AWS" && !model.is_vision()) { return "neuronx-distributed"; }
   return accelerator.maker == "Google" ? "maxtext" : "megatron-core";
 }
 

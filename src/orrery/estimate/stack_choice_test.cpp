@@ -34,7 +34,11 @@ TEST_F(StackChoice, follows_task_model_and_maker) {
   EXPECT_EQ(stack_name(request, model("llama-3.1-8b"), accelerator("tpu-v5p")), "maxtext");
   EXPECT_EQ(stack_name(request, model("dlrm-dcnv2"), accelerator("h100-sxm")), "hugectr");
   EXPECT_EQ(stack_name(request, model("dlrm-dcnv2"), accelerator("mi300x")), "ideal");
+  EXPECT_EQ(stack_name(request, model("llama-3.1-8b"), accelerator("trainium2")), "neuronx-distributed");
+  EXPECT_EQ(stack_name(request, model("vit-22b"), accelerator("trainium2")), "megatron-core");
+  EXPECT_EQ(problem(request, "vit-22b", "trainium2"), "");
   request.task = parallel::Task::inference;
+  EXPECT_EQ(stack_name(request, model("llama-3.1-8b"), accelerator("trainium2")), "vllm");
   EXPECT_EQ(stack_name(request, model("llama-3.1-8b"), accelerator("gaudi2")), "vllm");
   request.stack = "ideal";
   EXPECT_EQ(stack_name(request, model("llama-3.1-8b"), accelerator("gaudi2")), "ideal");

@@ -471,6 +471,9 @@ const Record<Stack>& Described<Stack>::record() {
           .part(&Stack::transfers, transfer_policy())
           .part(&Stack::host, host_policy())
           .part(&Stack::limits, stack_limits())
+          .optional("pads_heads", &Stack::pads_heads,
+                    "attention heads are padded to a multiple of tp, and key-value heads replicated to tp; false: tp "
+                    "must divide the heads")
           .optional("memory_reserve", &Stack::memory_reserve, "part of device memory that tensors cannot use",
                     {.min = 0.0, .max = 0.9})
           .optional("sources", &Stack::sources, std::string(kSourcesDoc));

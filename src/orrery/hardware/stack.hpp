@@ -174,6 +174,7 @@ struct Stack {
   TransferPolicy transfers;
   HostPolicy host;
   StackLimits limits;
+  bool pads_heads = false;       // attention heads are padded to a multiple of tp (workload::padded_heads)
   double memory_reserve = 0.06;  // part of device memory that tensors cannot use
   Sources sources;
 };

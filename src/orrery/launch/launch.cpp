@@ -34,6 +34,15 @@ std::vector<Diagnostic> unsupported(Tool tool, const TrainingRun& run) {
         fmt::format("{} is not a causal decoder; --emit does not support encoders, vision models and recommenders",
                     quote(model.name)));
   }
+  // The software of the estimate pads heads; none of these tools does.
+  parallel::Job unpadded = run.job;
+  unpadded.pads_heads = false;
+  if (unpadded.heads(model, run.plan.tp) != run.job.heads(model, run.plan.tp)) {
+    for (auto& problem : parallel::problems(model, unpadded, run.plan, run.plan.devices())) {
+      problem.message += fmt::format("; {} does not pad heads", name_of(tool));
+      found.push_back(std::move(problem));
+    }
+  }
   return found;
 }
 

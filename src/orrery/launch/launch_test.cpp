@@ -395,6 +395,20 @@ TEST(Launch, notes_stand_in_the_text) {
   }
 }
 
+TEST(Launch, no_tool_pads_heads) {
+  auto run = test::llama_405b();
+  run.job.pads_heads = true;
+  EXPECT_TRUE(emit(Tool::megatron, run));  // tp 8 divides them
+  run.model.heads = run.model.kv_heads = 124;
+  for (const Tool tool : kAllTools) {
+    const auto refused = emit(tool, run);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().diagnostics.front().place.path, "--tp");
+    EXPECT_THAT(refused.error().text(), HasSubstr("does not divide the 124 attention heads"));
+    EXPECT_THAT(refused.error().text(), HasSubstr("does not pad heads"));
+  }
+}
+
 TEST(Launch, inference_and_encoders_are_refused_by_name) {
   auto serving = test::llama_405b();
   serving.job.task = parallel::Task::inference;

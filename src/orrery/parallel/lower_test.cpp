@@ -63,6 +63,26 @@ RC_GTEST_PROP(Lower, without_recompute_that_is_the_model_s_formula, ()) {
   RC_ASSERT(std::abs(flops_of(lowered(c)) - model) <= 1e-11 * model);
 }
 
+// A model with fewer heads, padded, is computed as the padded model: FLOPs, weights and memory.
+RC_GTEST_PROP(Lower, padded_heads_are_computed_as_heads_of_the_model, ()) {
+  Case c = drawn_case();
+  c.model.kv_heads = c.model.heads;
+  Case fewer = c;
+  fewer.job.pads_heads = true;
+  fewer.model.heads = fewer.model.kv_heads = c.model.heads - kDraw(0, c.plan.tp);
+  RC_PRE(is_valid(c.model, c.job, c.plan, c.cluster.devices));
+  RC_ASSERT(is_valid(fewer.model, fewer.job, fewer.plan, fewer.cluster.devices));
+  const Program whole = lowered(c), padded = lowered(fewer);
+  RC_ASSERT(flops_of(padded) == flops_of(whole));
+  RC_ASSERT(padded.memory.size() == whole.memory.size());
+  for (std::size_t stage = 0; stage < whole.memory.size(); ++stage) {
+    RC_ASSERT(padded.memory[stage].total() == whole.memory[stage].total());
+  }
+  for (std::size_t i = 0; i < whole.classes.size(); ++i) {
+    RC_ASSERT(padded.classes[RankClassId(i)].parameters == whole.classes[RankClassId(i)].parameters);
+  }
+}
+
 // 50257 rows become 51200 (a multiple of 128 x 8); each of the 943 padding rows costs 2 h FLOPs per token forward and 4
 // h backward.
 TEST(Lower, padding_of_the_vocabulary_is_computed_and_not_counted_as_the_model_s) {

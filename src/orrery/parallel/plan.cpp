@@ -311,6 +311,7 @@ workload::Slice slice_of(const Job& job, const Plan& plan, workload::Pass pass) 
   slice.pass = pass;
   slice.adapter = job.adapter;
   slice.formats = job.formats;
+  slice.pads_heads = job.pads_heads;
   if (plan.tables.sharding != workload::TableSharding::none) {
     slice.tables = plan.tables;
     slice.table_ranks = plan.table_ranks();
@@ -322,6 +323,22 @@ workload::Slice slice_of(const Job& job, const Plan& plan, workload::Pass pass) 
     slice.context = job.prompt + 1;
   }
   return slice;
+}
+
+std::string padding_text(const workload::Model& model, const Job& job, std::int64_t tp) {
+  const workload::Heads heads = job.heads(model, tp);
+  if (!model.has_attention() || heads == workload::Heads{model.heads, model.kv_heads}) { return {}; }
+  std::vector<std::string> parts;
+  if (heads.query != model.heads) {
+    const double extra = static_cast<double>(heads.query) / static_cast<double>(model.heads) - 1.0;
+    parts.push_back(
+        fmt::format("{} heads padded to {} (+{:.3g} % of attention's work)", model.heads, heads.query, 100.0 * extra));
+  }
+  const bool is_usual = parts.empty() && tp % model.kv_heads == 0;
+  if (heads.kv != model.kv_heads && model.kv_heads != model.heads && !is_usual) {
+    parts.push_back(fmt::format("{} key-value heads replicated to {}", model.kv_heads, heads.kv));
+  }
+  return join(parts, ", ");
 }
 
 std::vector<Diagnostic> problems(const workload::Model& model, const Job& job) {

@@ -40,7 +40,12 @@ struct Job {
   std::int64_t prompt = 0;    // inference: tokens per sequence in the prompt
   std::int64_t generate = 0;  // inference: generated tokens per sequence; the prefill generates the first
   workload::Formats formats = {};
+  bool pads_heads = false;  // by the software (Stack::pads_heads): tp need not divide the attention heads
 
+  // Attention heads of the model that the ranks of a plan with this tp compute with, all together.
+  [[nodiscard]] workload::Heads heads(const workload::Model& model, std::int64_t tp) const {
+    return pads_heads ? workload::padded_heads(model, tp) : workload::Heads{model.heads, model.kv_heads};
+  }
   [[nodiscard]] bool is_inference() const { return task == Task::inference; }
   friend bool operator==(const Job&, const Job&) = default;
 };
@@ -219,6 +224,10 @@ inline constexpr std::size_t kPlanFields = static_cast<std::size_t>(PlanField::c
 
 // The slice of the model that a rank of the plan works on, for one micro-batch of one pass.
 [[nodiscard]] workload::Slice slice_of(const Job& job, const Plan& plan, workload::Pass pass = workload::Pass::train);
+
+// "40 heads padded to 48 (+20 % of attention's work), 8 key-value heads replicated to 16": what tp ranks compute that
+// is not of the model; empty if nothing is. Key-value heads are also replicated without padding, where they divide tp.
+[[nodiscard]] std::string padding_text(const workload::Model& model, const Job& job, std::int64_t tp);
 
 // Micro-batches per replica and step.
 [[nodiscard]] inline std::int64_t micro_batches(const Job& job, const Plan& plan) {

@@ -106,10 +106,11 @@ void check_sequence_parallel(PlanChecker& check, const workload::Model& model, c
 }  // namespace
 
 void check_tensor_parallel(PlanChecker& check, const workload::Model& model, const Job& job, const Plan& plan) {
-  if (model.has_attention()) { require_divides(check, "--tp", plan.tp, model.heads, "attention heads"); }
+  const workload::Heads heads = job.heads(model, plan.tp);
+  if (model.has_attention()) { require_divides(check, "--tp", plan.tp, heads.query, "attention heads"); }
   if (model.has_dense_layers()) { require_divides(check, "--tp", plan.tp, model.ffn, "columns of the MLP"); }
   require_divides(check, "--tp", plan.tp, model.experts.shared_ffn, "FFN columns of the shared experts");
-  const bool kv_heads_split = model.kv_heads % plan.tp == 0 || plan.tp % model.kv_heads == 0;
+  const bool kv_heads_split = heads.kv % plan.tp == 0 || plan.tp % heads.kv == 0;
   check.require(!model.has_attention() || kv_heads_split, "--tp", [&] {
     return fmt::format("\"{}\" is neither a divisor nor a multiple of the {} key-value heads; nearest divisors: {}",
                        plan.tp, model.kv_heads, nearest_divisors(model.kv_heads, plan.tp));
@@ -134,9 +135,10 @@ void check_context_parallel(PlanChecker& check, const workload::Model& model, co
         "mla_up_proj ends in the all-to-all of --cp-method ulysses, which selective recompute does not "
         "run again; valid: --cp-method ring, or the other modules");
   });
-  if (ring || !model.has_attention() || model.heads % plan.tp != 0) { return; }
-  require_divides(check, "--cp", plan.cp, model.heads / plan.tp, "attention heads of a tensor-parallel rank");
-  const std::int64_t kv_heads = std::max<std::int64_t>(1, model.kv_heads / plan.tp);
+  const workload::Heads heads = job.heads(model, plan.tp);
+  if (ring || !model.has_attention() || heads.query % plan.tp != 0) { return; }
+  require_divides(check, "--cp", plan.cp, heads.query / plan.tp, "attention heads of a tensor-parallel rank");
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, heads.kv / plan.tp);
   check.require(kv_heads % plan.cp == 0 || plan.cp % kv_heads == 0, "--cp", [&] {
     return fmt::format(
         "\"{}\" is neither a divisor nor a multiple of the {} key-value heads of a tensor-parallel rank; nearest "

@@ -110,6 +110,34 @@ TEST(Plan, tp_divides_heads_and_mlp_and_agrees_with_the_key_value_heads) {
   EXPECT_THAT(e.complaints(), ElementsAre());
 }
 
+// 16 heads on 6 ranks: 18, one key-value head per query head, because 4 do not divide 6. The MLP is not padded.
+TEST(Plan, software_that_pads_heads_needs_no_tp_that_divides_them) {
+  Example e;
+  e.job.pads_heads = true;
+  e.devices = 48;
+  e.plan.tp = 6;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  EXPECT_EQ(padding_text(e.model, e.job, 6),
+            "16 heads padded to 18 (+12.5 % of attention's work), 4 key-value heads replicated to 18");
+  e.plan.cp = 2;  // 3 heads of a rank
+  e.plan.cp_method = workload::ContextMethod::ulysses;
+  e.devices = 96;
+  EXPECT_THAT(
+      e.complaints(),
+      ElementsAre(
+          "--cp: \"2\" does not divide the 3 attention heads of a tensor-parallel rank; nearest divisors: 1 and 3",
+          "--cp: \"2\" is neither a divisor nor a multiple of the 3 key-value heads of a tensor-parallel rank; "
+          "nearest divisors: 1 and 3"));
+  e.plan.cp = 1;
+  e.plan.tp = 5;
+  e.devices = 40;
+  EXPECT_THAT(e.complaints(),
+              ElementsAre("--tp: \"5\" does not divide the 96 columns of the MLP; nearest divisors: 4 and 6"));
+  EXPECT_EQ(padding_text(e.model, e.job, 8), "");  // two ranks share a key-value head, with padding or without
+  e.job.pads_heads = false;
+  EXPECT_EQ(padding_text(e.model, e.job, 6), "");
+}
+
 TEST(Plan, sequence_parallelism_splits_the_sequence_over_tp) {
   Example e;
   e.plan.sequence_parallel = true;

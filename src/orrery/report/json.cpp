@@ -153,6 +153,7 @@ void add_estimate(Node& json, const results::Estimate& estimate) {
   add_given("attention_precision", estimate.attention_precision);
   add_given("fp8_recipe", estimate.fp8_recipe);
   add_given("optimizer", estimate.optimizer);
+  add_given("padding", estimate.padding);
   if (estimate.images > 0) { add_fields(json, {{"images", estimate.images}, {"image_size", estimate.image_size}}); }
   if (estimate.inference) { add_fields(json, {{"inference", inference_json(*estimate.inference)}}); }
   add_fields(json, {{"hardware_flops_per_step", estimate.hardware_flops},

@@ -244,6 +244,20 @@ std::string sample_text(const results::Sample& sample) {
 
 namespace {
 
+// "plan 1: 40 heads padded to 48 (+20 % of attention's work)".
+std::string padding_lines(const std::vector<results::Estimate>& best) {
+  std::string text;
+  const std::string& first = best.front().padding;
+  if (std::all_of(best.begin(), best.end(), [&](const auto& one) { return one.padding == first; })) {
+    return first.empty() ? text : wrapped("all plans: ", first);
+  }
+  for (std::size_t i = 0; i < best.size(); ++i) {
+    if (best[i].padding.empty()) { continue; }
+    text += wrapped(fmt::format("plan {}: ", i + 1), best[i].padding);
+  }
+  return text;
+}
+
 // Whether the order of the best plans is within what the model can tell. The interval has the error that all plans of
 // the job share, so it is a limit, not the error of their difference.
 std::string interval_line(const std::vector<results::Estimate>& best) {
@@ -269,7 +283,7 @@ std::string plan_text(const results::PlanSearch& search, TextStyle style) {
     text = "no plan fits\n";
   } else {
     text = job_header(search.best.front(), style) + "\n" + ranking(search.best);
-    text += interval_line(search.best);
+    text += interval_line(search.best) + padding_lines(search.best);
     text += dim("mb: micro-batch, sp: sequence parallelism, comm: exposed communication", style) + "\n";
   }
   if (!search.by_devices.empty()) { text += by_devices_table(search); }

@@ -127,10 +127,11 @@ struct Estimate {
   std::string weight_format, kv_format, attention_precision;  // empty: not given
   std::string fp8_recipe;                                     // of jobs in fp8
   std::string optimizer;                                      // empty: adam
-  bool samples_only = false;                                  // recommenders: a sample is not a sequence of tokens
-  std::string task;                                           // "pretrain", "finetune", "inference"
-  std::int64_t images = 0, image_size = 0;                    // in each sequence, and their side in pixels
-  std::int64_t lora = 0;                                      // rank of the adapters; 0: every weight is trained
+  std::string padding;        // "40 heads padded to 48 (+20 % of attention's work)"; empty: nothing is padded
+  bool samples_only = false;  // recommenders: a sample is not a sequence of tokens
+  std::string task;           // "pretrain", "finetune", "inference"
+  std::int64_t images = 0, image_size = 0;  // in each sequence, and their side in pixels
+  std::int64_t lora = 0;                    // rank of the adapters; 0: every weight is trained
   std::string validity;       // the basis of the hardware's efficiencies: "measured", "generation", "prior"
   std::string validity_note;  // the component with the weakest basis
   std::int64_t global_batch = 0, seq = 0;

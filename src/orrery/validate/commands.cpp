@@ -105,7 +105,7 @@ Result<CommandScenario> scenario(const CommandRow& row, const std::string& data_
     return tl::make_unexpected(Failure{{found.front()}});
   }
   made.stack = estimate::stack_of(request, std::move(stack));
-  made.job = estimate::job_of(request, model);
+  made.job = estimate::job_of(request, model, made.stack);
   if (auto found = parallel::problems(model, made.job); !found.empty()) {
     return tl::make_unexpected(Failure{{found.front()}});
   }

@@ -69,7 +69,7 @@ TEST(Commands, a_row_is_predicted_as_the_command_prints_it) {
   const auto cluster = catalogue.cluster("dgx-h100", 8).value();
   const auto stack = catalogue.stack("megatron-core").value();
   const auto plan = estimate::resolve(*request, model, cluster, stack).value().plan;
-  estimate::Estimator estimator(model, cluster, stack, estimate::job_of(*request, model));
+  estimate::Estimator estimator(model, cluster, stack, estimate::job_of(*request, model, stack));
   EXPECT_EQ(a.predicted_s, estimator.step_time(plan).value());
   EXPECT_EQ(a.measured_s, 2.0);
   EXPECT_EQ(a.family, "mine");

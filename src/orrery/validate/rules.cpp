@@ -267,10 +267,10 @@ Skippable<Scenario> resolved(const estimate::Request& request, workload::Model m
   }
   const hardware::Stack& stack = parts.stacks.find(defaults.stack)->second;
   parallel::Plan plan = estimate::plan_with_defaults(request, model, cluster.devices, stack);
-  const auto found = estimate::problems(request, model, cluster, plan);
+  const auto found = estimate::problems(request, model, cluster, stack, plan);
   if (!found.empty()) { return skip(name_of_diagnostic(found.front())); }
   plan = usual_choices(request, model, cluster, stack, plan);
-  const parallel::Job job = estimate::job_of(request, model);
+  const parallel::Job job = estimate::job_of(request, model, stack);
   return Scenario{std::move(model), std::move(cluster), &stack, job, plan};
 }
 

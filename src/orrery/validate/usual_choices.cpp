@@ -16,7 +16,7 @@ class FitSearch {
             const hardware::Stack& stack, parallel::Plan plan)
       : request_(request),
         model_(model),
-        job_(estimate::job_of(request, model)),
+        job_(estimate::job_of(request, model, stack)),
         devices_(cluster.devices),
         estimator_(model, cluster, stack, job_),
         plan_(plan) {}

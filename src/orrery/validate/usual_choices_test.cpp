@@ -39,7 +39,7 @@ struct Example {
     Plan plan = this->plan();
     plan.recompute = recompute;
     plan.micro_batch = micro_batch;
-    return estimate::Estimator(model, cluster, stack, estimate::job_of(request, model)).memory(plan).need;
+    return estimate::Estimator(model, cluster, stack, estimate::job_of(request, model, stack)).memory(plan).need;
   }
 };
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "orrery/core/integers.hpp"
+
 namespace orrery::workload {
 namespace {
 
@@ -159,6 +161,20 @@ Model as_one_position(Model model) {
 }
 
 }  // namespace
+
+Heads padded_heads(const Model& model, std::int64_t tp) {
+  const std::int64_t query = ceil_div(model.heads, tp) * tp;
+  if (model.kv_heads == model.heads) { return {query, query}; }
+  if (model.kv_heads % tp == 0) { return {query, model.kv_heads}; }
+  return {query, tp % model.kv_heads == 0 ? tp : query};
+}
+
+Model padded(Model model, std::int64_t tp) {
+  const Heads heads = padded_heads(model, tp);
+  model.heads = heads.query;
+  model.kv_heads = heads.kv;
+  return model;
+}
 
 Model completed(Model model) {
   if (model.is_recommender()) { return as_one_position(std::move(model)); }

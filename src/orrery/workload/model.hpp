@@ -194,6 +194,23 @@ struct Model {
 // The kind of the layer inside an MTP module: that of the last layer of the model.
 [[nodiscard]] LayerKind mtp_kind(const Model& model);
 
+// Attention heads, of the whole model.
+struct Heads {
+  std::int64_t query = 0, kv = 0;
+
+  friend bool operator==(const Heads&, const Heads&) = default;
+};
+
+// The heads that tp ranks compute with if the software pads them (AWS neuronx-distributed): query heads up to the next
+// multiple of tp. Key-value heads stay if tp divides them; as many as query heads stay as many; otherwise they are
+// replicated up to tp, or, if they do not divide tp, to one per query head (get_shardable_head_counts in
+// aws-neuron/neuronx-distributed-inference modules/attention/gqa.py@00612a66a8). Query heads are a multiple of
+// key-value heads, and tp divides both.
+[[nodiscard]] Heads padded_heads(const Model& model, std::int64_t tp);
+
+// The model with those heads: its weights are the sum of the attention weights of all ranks.
+[[nodiscard]] Model padded(Model model, std::int64_t tp);
+
 struct Inconsistency {
   std::string_view field;  // the member with the error, e.g. "hidden"
   std::string message;

@@ -180,7 +180,7 @@ struct WeightElements {
 struct Slice {
   std::int64_t micro_batch = 1;
   std::int64_t seq = 0;            // whole sequence, all cp ranks together; of decode: 1
-  std::int64_t tp = 1;             // tensor-parallel degree; must divide heads, ffn
+  std::int64_t tp = 1;             // tensor-parallel degree; must divide ffn, and heads unless they are padded
   bool sequence_parallel = false;  // norms, dropouts and residuals split along the sequence as well
   hardware::Precision precision = hardware::Precision::bf16;
   std::int64_t cp = 1;  // context-parallel degree: a rank holds seq / cp positions
@@ -194,6 +194,7 @@ struct Slice {
   std::int64_t table_ranks = 1;  // ranks that one copy of a recommender's tables is sharded over
   std::int64_t replicas = 1;     // ranks that process different samples, the same number each
   Formats formats = {};
+  bool pads_heads = false;  // with the heads of padded_heads
 
   friend bool operator==(const Slice&, const Slice&) = default;
 };

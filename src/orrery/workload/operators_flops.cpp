@@ -226,7 +226,7 @@ Bytes kv_cache(const Model& model, const LayerKind& kind, const Slice& slice, st
   }
   const double own = real(kind.window > 0 ? std::min(positions, kind.window) : positions);
   const double cached = own + (kind.cross ? real(positions) : 0.0);
-  const std::int64_t kv_heads = ceil_div(model.kv_heads, slice.tp);
+  const std::int64_t kv_heads = heads_of_rank(model, slice).kv;
   const double width =
       model.is_latent() ? real(model.latent.kv_rank + model.latent.rope_dim) : 2.0 * real(kv_heads * model.head_dim);
   return Bytes(cached * width * element / real(slice.cp));

@@ -25,7 +25,8 @@ std::int64_t ceiling(double x) { return static_cast<std::int64_t>(std::ceil(x));
 void expect_whole_parts(const Model& model, const Slice& slice) {
   ORRERY_ASSERT(slice.tp >= 1 && slice.cp >= 1 && slice.ep >= 1 && slice.etp >= 1);
   ORRERY_ASSERT(slice.micro_batch >= 1 && slice.seq >= 1);
-  ORRERY_ASSERT((!model.has_attention() || model.heads % slice.tp == 0) && slice.seq % slice.cp == 0);
+  ORRERY_ASSERT((!model.has_attention() || slice.pads_heads || model.heads % slice.tp == 0) &&
+                slice.seq % slice.cp == 0);
   ORRERY_ASSERT(slice.pass != Pass::decode || (slice.seq == 1 && slice.cp == 1 && slice.context >= 1));
 }
 
@@ -161,6 +162,11 @@ double cache_element(hardware::Precision precision, const Formats& formats, bool
   return std::max(hardware::element_size(precision).value(), follows ? kNarrowestCache : kNarrowestActivation);
 }
 
+Heads heads_of_rank(const Model& model, const Slice& slice) {
+  const Heads all = slice.pads_heads ? padded_heads(model, slice.tp) : Heads{model.heads, model.kv_heads};
+  return {all.query / slice.tp, ceil_div(all.kv, slice.tp)};
+}
+
 Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& slice) {
   expect_whole_parts(model, slice);
   Sizes z;
@@ -171,8 +177,9 @@ Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& sl
   z.split_tokens = slice.sequence_parallel ? z.tokens / real(slice.tp) : z.tokens;
   z.context = slice.context;
   z.hidden = model.hidden;
-  z.heads = model.heads / slice.tp;
-  z.kv_heads = ceil_div(model.kv_heads, slice.tp);
+  const Heads heads = heads_of_rank(model, slice);
+  z.heads = heads.query;
+  z.kv_heads = heads.kv;
   z.head_dim = model.head_dim;
   z.vocab = vocabulary_rows(model, slice.tp);
   z.tp = slice.tp;

@@ -60,6 +60,9 @@ struct Sizes {
 // Bytes of the hidden vectors of this rank's tokens.
 [[nodiscard]] inline double whole_tensor(const Sizes& z) { return z.whole(z.hidden) * z.element; }
 
+// Attention heads of one rank. Without padding, a key-value head is replicated when there are fewer than ranks.
+[[nodiscard]] Heads heads_of_rank(const Model& model, const Slice& slice);
+
 [[nodiscard]] Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& slice);
 
 // Shape of batch x [m, k] x [k, n] and the bytes of one element of its inputs and of its output.
