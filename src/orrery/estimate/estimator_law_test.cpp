@@ -308,6 +308,7 @@ TEST(EstimatorLaw, swapping_two_inner_dimensions_that_differ_in_name_only_change
     c.plan.ep = c.plan.etp = 1;
     c.cluster = parallel::test::cluster_of({2, 2, c.plan.devices() / 4});
     c.plan.offload = {};
+    c.plan.optimizer_device = parallel::OptimizerDevice::device;
     c.plan.shard = 0;
     c.cluster.dimensions[1] = c.cluster.dimensions[0];
     c.cluster.dimensions[1].name = "other";
@@ -323,6 +324,7 @@ TEST(EstimatorLaw, an_additional_dimension_of_one_device_changes_nothing) {
     Case c = any_case(random);
     const auto devices = c.plan.devices();
     c.plan.offload = {};
+    c.plan.optimizer_device = parallel::OptimizerDevice::device;
     c.cluster = parallel::test::cluster_of({devices});  // all groups fill their dimensions evenly
     const Seconds before = step_time(c);
     c.cluster.dimensions.push_back(c.cluster.dimensions.front());

@@ -115,8 +115,8 @@ struct SecondTier {
   Seconds latency;                       // of one transfer
   BytesPerSecond memory_bandwidth = {};  // nominal, of the host's memory, for the host's own processors; 0: not known
   // Part of it that an optimizer update by the host reaches. CPU-Adam takes 0.22, 0.51, 1.03, 2.41 and 2.57 s for 1, 2,
-  // 4, 8 and 10 billion weights of 30 bytes each (ZeRO-Offload, arXiv:2101.06840, table of Adam latencies) on a DGX-2
-  // of 12 channels of DDR4-2666, 256 GB/s: 136, 118, 117, 100 and 117 GB/s.
+  // 4, 8 and 10 billion weights of 30 bytes each (unverified: from memory of ZeRO-Offload, arXiv:2101.06840, table of
+  // Adam latencies) on a DGX-2 of 12 channels of DDR4-2666, 256 GB/s: 136, 118, 117, 100 and 117 GB/s.
   double update_efficiency = 0.46;
 
   [[nodiscard]] BytesPerSecond update_rate() const { return memory_bandwidth * update_efficiency; }

@@ -77,6 +77,7 @@ TEST(HostOptimizer, takes_as_long_as_the_slowest_of_copies_and_update) {
   EXPECT_NEAR(time_of_update(c).value(), 10e-6 + weights * 30.0 / 50e9, 1e-9);
   c.cluster.second_tier.memory_bandwidth = 1000_GBps;
   EXPECT_NEAR(time_of_update(c).value(), 10e-6 + weights * 4.0 / 50e9, 1e-9);
+  c.cluster.second_tier.memory_bandwidth = 5000_GBps;
   c.stack.gradients.element = 1_B;  // less than the weights that come back
   EXPECT_NEAR(time_of_update(c).value(), 10e-6 + weights * 2.0 / 50e9, 1e-9);
 }

@@ -22,6 +22,7 @@ namespace orrery::parallel {
 // reads and writes these and the moments. Offloaded state is read and written concurrently, in both directions: the
 // time is that of the bytes of one direction. `dense`, `expert`: trained weights of the rank before sharding;
 // `matrices`: of these, those that Muon orthogonalizes.
+// With OptimizerDevice::host it is one call, a TierTransfer::update, and `matrices` must be empty.
 [[nodiscard]] Block optimizer_block(const LoweringContext& context, double dense, double expert,
                                     std::span<const Orthogonalized> matrices);
 

@@ -161,6 +161,7 @@ RC_GTEST_PROP(Lower, what_zero_shards_exists_once_per_sharded_copy_and_the_rest_
   Case c = drawn_case();
   c.job.adapter.rank = 0;
   c.plan.offload = {};
+  c.plan.optimizer_device = OptimizerDevice::device;
   MemoryNeed sum;
   for (const auto& need : lowered(c).memory) {
     sum.weights += real(c.plan.stage_ranks()) * need.weights;

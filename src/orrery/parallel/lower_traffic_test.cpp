@@ -143,6 +143,7 @@ TEST(LowerTraffic, more_replicas_reduce_in_fewer_collectives) {
 RC_GTEST_PROP(LowerTraffic, zero_2_reduced_once_a_step_moves_and_executes_what_zero_1_does, ()) {
   Case c = drawn_case();
   c.plan.offload = {};
+  c.plan.optimizer_device = OptimizerDevice::device;
   c.stack.gradients.reduce_every = hardware::ReduceEvery::step;
   c.plan.zero = 1;
   const Program first = lowered(c);

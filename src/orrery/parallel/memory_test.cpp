@@ -128,6 +128,7 @@ TEST(Memory, shards_that_are_the_master_copy_take_16_bytes_a_parameter) {
 RC_GTEST_PROP(Memory, whole_weights_have_a_master_copy_in_any_case, ()) {
   Case c = drawn_case();
   c.plan.offload = {};
+  c.plan.optimizer_device = OptimizerDevice::device;
   c.stack.optimizer.shards_are_master = false;
   const auto apart = memory_of(c);
   c.stack.optimizer.shards_are_master = true;
@@ -183,6 +184,7 @@ RC_GTEST_PROP(Memory, a_higher_zero_stage_never_needs_more_but_for_the_parts_at_
 RC_GTEST_PROP(Memory, recomputing_more_never_needs_more, ()) {
   Case c = drawn_case();
   c.plan.offload = {};
+  c.plan.optimizer_device = OptimizerDevice::device;
   const std::int64_t some_layers = c.plan.recompute_layers;
   std::vector<MemoryNeed> before;
   for (const auto recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
@@ -245,6 +247,7 @@ RC_GTEST_PROP(Memory, a_larger_micro_batch_never_keeps_less, ()) {
 RC_GTEST_PROP(Memory, the_second_tier_takes_from_the_first, ()) {
   Case c = drawn_case();
   c.plan.offload = {};
+  c.plan.optimizer_device = OptimizerDevice::device;
   const auto alone = memory_of(c);
   c.plan.offload = {test::any_flag(kDraw), test::any_flag(kDraw), test::any_flag(kDraw)};
   const auto both = memory_of(c);
@@ -288,6 +291,7 @@ RC_GTEST_PROP(Memory, context_parallelism_shares_out_activations_and_no_weights,
   RC_PRE(c.plan.cp == 1 && !c.model.has_mixers());  // their heads need not divide further
   c.model.tower = {};                               // every rank has all images
   c.plan.offload = {};
+  c.plan.optimizer_device = OptimizerDevice::device;
   c.plan.zero = 0;
   c.plan.shard = 0;
   c.plan.cp_method = workload::ContextMethod::ring;
