@@ -26,7 +26,7 @@ double matrix_flops(const std::vector<Operator>& list) {
   return sum;
 }
 
-// 40 = 2.5 x 16 -> 3 x 16. 56 on 32 ranks with 8 key-value heads: the example in gqa.py of
+// 40 = 2.5 x 16 -> 3 x 16. 56 on 32 ranks with 8 key-value heads: the example of
 // neuronx-distributed-inference (REPLICATE_TO_TP_DEGREE: 64 and 32). 10 do not divide 16: one per query head
 // (CONVERT_TO_MHA).
 TEST(Padding, heads_are_those_of_neuronx_distributed) {
