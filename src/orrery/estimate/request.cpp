@@ -144,6 +144,7 @@ std::vector<Diagnostic> mad_max_problems(const Request& request) {
   note(request.prompt.has_value(), "--prompt", "has --seq in every task");
   note(request.generate.has_value(), "--generate", "has no such choice");
   note(request.images > 0, "--images", "has no vision towers");
+  note(request.image_size.has_value(), "--image-size", "has no vision towers");
   note(request.lora > 0, "--lora", "has --freeze");
   note(request.optimizer.has_value(), "--optimizer", "counts 3 x weights whatever the optimizer");
   constexpr std::string_view kOneFormat = "has one format, --precision";

@@ -307,8 +307,7 @@ void glm4_moe_shape(const Fields& fields, Model& model) {
   model.experts.balance_bias = true;
 }
 
-// ---- Llama 4: experts as wide as the file's MLP, chunks of attention in three of four layers
-// -------------------------
+// ---- Llama 4: experts as wide as the file's MLP, chunks of attention in three of four layers ----
 
 Record<Fields> llama4_record() {
   return llama_like("llama4", "Llama 4")

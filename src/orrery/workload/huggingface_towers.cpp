@@ -57,6 +57,17 @@ Record<VisionFields> qwen_record(const char* hidden) {
       .optional("temporal_patch_size", &VisionFields::frames, "frames in a patch", kFrom1);
 }
 
+Record<VisionFields> vit_record(const char* description) {
+  return Record<VisionFields>("vision_config", description)
+      .optional("num_hidden_layers", &VisionFields::layers, "layers", kFrom1)
+      .optional("hidden_size", &VisionFields::hidden, "width of the residual stream", kFrom1)
+      .optional("num_attention_heads", &VisionFields::heads, "heads", kFrom1)
+      .optional("intermediate_size", &VisionFields::ffn, "inner width of the MLP", kFrom1)
+      .optional("image_size", &VisionFields::image, "side of an image, pixels", kFrom1)
+      .optional("patch_size", &VisionFields::patch, "side of a patch, pixels", kFrom1)
+      .optional("num_channels", &VisionFields::channels, "channels of a pixel", kFrom1);
+}
+
 VisionFields qwen_defaults() {
   VisionFields fields;
   fields.layers = 32;
@@ -127,15 +138,8 @@ Result<Tower> llama4_tower(const Node& vision, const Node&, Count hidden) {
   defaults.patch = 14;
   defaults.ratio = 0.5;
   defaults.projector_in = defaults.projector_out = 4096;
-  auto record = Record<VisionFields>("vision_config", "Vision tower of Llama 4");
-  record.optional("num_hidden_layers", &VisionFields::layers, "layers", kFrom1)
-      .optional("hidden_size", &VisionFields::hidden, "width of the residual stream", kFrom1)
-      .optional("num_attention_heads", &VisionFields::heads, "heads", kFrom1)
-      .optional("intermediate_size", &VisionFields::ffn, "inner width of the MLP", kFrom1)
-      .optional("image_size", &VisionFields::image, "side of an image, pixels", kFrom1)
-      .optional("patch_size", &VisionFields::patch, "side of a patch, pixels", kFrom1)
-      .optional("num_channels", &VisionFields::channels, "channels of a pixel", kFrom1)
-      .optional("pixel_shuffle_ratio", &VisionFields::ratio, "side of a patch in a token", kProbability)
+  auto record = vit_record("Vision tower of Llama 4");
+  record.optional("pixel_shuffle_ratio", &VisionFields::ratio, "side of a patch in a token", kProbability)
       .optional("projector_input_dim", &VisionFields::projector_in, "width of the adapter's inner layer", kFrom1)
       .optional("projector_output_dim", &VisionFields::projector_out, "width of the adapter's output", kFrom1);
   ORRERY_TRY(fields, read(std::move(record), defaults, vision));
@@ -158,15 +162,7 @@ Result<Tower> gemma3_tower(const Node& vision, const Node& whole, Count hidden) 
   defaults.ffn = 3072;
   defaults.image = 224;
   defaults.patch = 16;
-  auto record = Record<VisionFields>("vision_config", "SigLIP, the vision tower of Gemma 3");
-  record.optional("num_hidden_layers", &VisionFields::layers, "layers", kFrom1)
-      .optional("hidden_size", &VisionFields::hidden, "width of the residual stream", kFrom1)
-      .optional("num_attention_heads", &VisionFields::heads, "heads", kFrom1)
-      .optional("intermediate_size", &VisionFields::ffn, "inner width of the MLP", kFrom1)
-      .optional("image_size", &VisionFields::image, "side of an image, pixels", kFrom1)
-      .optional("patch_size", &VisionFields::patch, "side of a patch, pixels", kFrom1)
-      .optional("num_channels", &VisionFields::channels, "channels of a pixel", kFrom1);
-  ORRERY_TRY(fields, read(std::move(record), defaults, vision));
+  ORRERY_TRY(fields, read(vit_record("SigLIP, the vision tower of Gemma 3"), defaults, vision));
   const Count tokens = count(whole, {"mm_tokens_per_image"}, 256);
   const auto side = static_cast<Count>(std::llround(std::sqrt(static_cast<double>(tokens))));
   const Count patches = fields.image / fields.patch;
