@@ -22,6 +22,9 @@ target_compile_options(orrery_flags INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-de
 # reason there is no -march=native and never -ffast-math.
 add_compile_options(-ffp-contract=off)
 
+# The same bytes from any folder: assertions name files relative to the repository.
+add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
+
 # RapidCheck's seed under ctest: fixed, so that a test that passed passes again. Sanitizer builds explore: their tests take
 # RC_PARAMS from the environment, where ./dev test puts a new seed, and without it RapidCheck chooses one and prints it.
 set(ORRERY_TEST_ENVIRONMENT "")
