@@ -152,6 +152,13 @@ Result<Stack> Catalogue::stack(const std::string& name_or_path) const {
   return read_entry<Stack>(directory_, kStackEntries, name_or_path);
 }
 
+Result<Stack> Catalogue::stack_on(const std::string& name_or_path, const Accelerator& accelerator) const {
+  ORRERY_TRY(named, stack(name_or_path));
+  const auto other = named.instead_on.find(accelerator.maker);
+  if (other == named.instead_on.end()) { return named; }
+  return stack(other->second);
+}
+
 std::optional<std::string> Catalogue::clusters_of(const std::string& name) const {
   const auto accelerators = entry_names(directory_, kAcceleratorEntries);
   const auto clusters = entry_names(directory_, kClusterEntries);

@@ -28,6 +28,8 @@ class Catalogue {
   [[nodiscard]] Result<Accelerator> accelerator(const std::string& name_or_path) const;
   [[nodiscard]] Result<LinkClass> link(const std::string& name_or_path) const;
   [[nodiscard]] Result<Stack> stack(const std::string& name_or_path) const;
+  // The profile of that software on an accelerator (Stack::instead_on).
+  [[nodiscard]] Result<Stack> stack_on(const std::string& name_or_path, const Accelerator& accelerator) const;
   // `devices` = 0 keeps the file's own count (a template's default is one node).
   [[nodiscard]] Result<Cluster> cluster(const std::string& name_or_path, std::int64_t devices) const;
 
