@@ -33,6 +33,9 @@ class Catalogue {
   // `devices` = 0 keeps the file's own count (a template's default is one node).
   [[nodiscard]] Result<Cluster> cluster(const std::string& name_or_path, std::int64_t devices) const;
 
+  // As its description states it, for any number of devices where it grows: the start of a file of one's own.
+  [[nodiscard]] Result<Cluster> cluster_template(const std::string& name_or_path) const;
+
   [[nodiscard]] Result<std::vector<EntrySummary>> accelerators() const;
   [[nodiscard]] Result<std::vector<EntrySummary>> links() const;
   [[nodiscard]] Result<std::vector<EntrySummary>> clusters() const;
@@ -52,5 +55,9 @@ class Catalogue {
 
   std::string directory_;
 };
+
+// Files of entries, with their sources.
+[[nodiscard]] std::string yaml_of(const Cluster& cluster);
+[[nodiscard]] std::string yaml_of(const Stack& stack);
 
 }  // namespace orrery::hardware
