@@ -31,6 +31,7 @@ PACKAGES = {
     "protozero/": "protozero",
     "zlib.h": "zlib",
     "zstd.h": "zstd",
+    "httplib.h": "cpp-httplib",
     "gtest/": "test",
     "gmock/": "test",
     "rapidcheck": "test",

@@ -301,7 +301,8 @@ std::string errors_json(const Failure& failure) {
                                 {"line", number(one.place.line)},
                                 {"column", number(one.place.column)},
                                 {"path", config::text_or_null(one.place.path)},
-                                {"message", one.message}}));
+                                {"message", one.message},
+                                {"text", one.text()}}));
   }
   return json_document(json_object({{"schema", "orrery.errors/1"}, {"errors", std::move(list)}}));
 }
