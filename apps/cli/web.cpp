@@ -50,7 +50,9 @@ constexpr std::array<std::string_view, 7> kServed = {"estimate", "plan",     "si
                                                      "list",     "describe", "validate"};
 constexpr std::array<std::string_view, 3> kLong = {"plan", "simulate", "validate"};
 
-std::string without_dashes(const std::string& flag) { return flag.substr(std::min(flag.size(), flag.find_first_not_of('-'))); }
+std::string without_dashes(const std::string& flag) {
+  return flag.substr(std::min(flag.size(), flag.find_first_not_of('-')));
+}
 
 server::ServedFlag served_flag(const Flag& flag) {
   const bool is_toggle = flag.value.empty();
@@ -69,7 +71,8 @@ std::vector<server::ServedCommand> served_commands() {
   std::vector<server::ServedCommand> served;
   for (const Command& command : all_commands()) {
     if (std::find(kServed.begin(), kServed.end(), command.name()) == kServed.end()) { continue; }
-    server::ServedCommand one{command.name(), {}, {}, std::find(kLong.begin(), kLong.end(), command.name()) != kLong.end()};
+    server::ServedCommand one{
+        command.name(), {}, {}, std::find(kLong.begin(), kLong.end(), command.name()) != kLong.end()};
     for (const Flag& flag : command.flags()) {
       if (flag.name != "--json") { one.flags.push_back(served_flag(flag)); }
     }
@@ -114,7 +117,8 @@ Result<int> run(const Options& options) {
   server::Server web(read, served_commands());
   ORRERY_TRY(port, web.bind());
   const std::string shown = server::is_loopback(options.address) ? "localhost" : options.address;
-  const std::string url = fmt::format("http://{}:{}/{}", shown, port, options.token.empty() ? "" : "?token=" + options.token);
+  const std::string url =
+      fmt::format("http://{}:{}/{}", shown, port, options.token.empty() ? "" : "?token=" + options.token);
   print(url + "\n");
   print_aside("Ctrl-C ends the server\n");
   if (options.open) { open_browser(url); }
@@ -131,7 +135,8 @@ Result<int> run(const Options& options) {
 
 Command web_command() {
   using namespace of_web;
-  Command command("web", "Serve a page on this machine: models, clusters and plans to change and compare in the browser.");
+  Command command("web",
+                  "Serve a page on this machine: models, clusters and plans to change and compare in the browser.");
   const auto options = std::make_shared<Options>();
   command.option({"--port", "N", "TCP port; 0: any that is free [default 8080]", ""},
                  [options](const std::string& text) { options->port = text; });

@@ -18,7 +18,8 @@ std::string dumped(const ordered_json& document) {
 // What a command with --json writes on standard error: {"schema": …, "errors": [{"text": …}, …]}, maybe after notes.
 std::string errors_of(const std::string& err) {
   const std::size_t start = err.find('{');
-  const auto document = start == std::string::npos ? ordered_json() : ordered_json::parse(err.substr(start), nullptr, false);
+  const auto document =
+      start == std::string::npos ? ordered_json() : ordered_json::parse(err.substr(start), nullptr, false);
   if (!document.is_object() || !document.contains("errors")) { return err; }
   std::string text;
   for (const auto& error : document["errors"]) {

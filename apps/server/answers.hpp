@@ -27,7 +27,8 @@ struct Answer {
 // The answer with the events of a Chrome trace as "timeline"; an error stays as it is.
 [[nodiscard]] Answer with_timeline(const Answer& answer, const std::string& trace);
 
-// "1,000 of 60,396 points, 1 %" as {"progress": {"done": 1000, "all": 60396, "unit": "points"}}; nothing for other lines.
+// "1,000 of 60,396 points, 1 %" as {"progress": {"done": 1000, "all": 60396, "unit": "points"}}; nothing for other
+// lines.
 [[nodiscard]] std::optional<std::string> progress_line(std::string_view line);
 // The last line of a stream.
 [[nodiscard]] std::string final_line(const Answer& answer);

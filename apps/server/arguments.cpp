@@ -115,7 +115,8 @@ class Reader {
   void take_document(const ServedFlag& flag, const json& value) {
     if (!takes_documents(flag)) { return complain(flag.name, "must be a text or a number, not an object"); }
     if (const auto path = path_inside(value, 0)) {
-      return complain(flag.name, fmt::format("the document names the file {}; files of the server are not read", quote(*path)));
+      return complain(flag.name,
+                      fmt::format("the document names the file {}; files of the server are not read", quote(*path)));
     }
     const std::string name = flag.name + (flag.name == "model" ? ".json" : ".yaml");
     arguments_.documents[name] = value.dump();  // JSON is YAML, too
@@ -140,9 +141,10 @@ class Reader {
       return complain(flag.name, "files of the server are neither read nor written");
     }
     if (takes_documents(flag) && could_be_path(text)) {
-      return complain(flag.name,
-                      fmt::format("{} names a file; give a name of the catalogue, or the file's content as a JSON object",
-                                  quote(text)));
+      return complain(
+          flag.name,
+          fmt::format("{} names a file; give a name of the catalogue, or the file's content as a JSON object",
+                      quote(text)));
     }
     add(flag, text);
   }
@@ -183,7 +185,9 @@ Result<Arguments> arguments_of(const ServedCommand& command, const std::string& 
     return fail(fmt::format("the request is not JSON: byte {} is unexpected", error.byte));
   }
   if (depth > kDeepest) { return fail("the request is nested deeper than 64 levels"); }
-  if (!object.is_object()) { return fail("the request must be a JSON object of flags, such as {\"model\": \"llama-3.1-8b\"}"); }
+  if (!object.is_object()) {
+    return fail("the request must be a JSON object of flags, such as {\"model\": \"llama-3.1-8b\"}");
+  }
   return Reader(command).read(object);
 }
 

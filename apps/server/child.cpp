@@ -65,7 +65,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-std::optional<pid_t> spawn(std::vector<std::string> arguments, const std::string& folder, const Pipe& out, const Pipe& err) {
+std::optional<pid_t> spawn(std::vector<std::string> arguments, const std::string& folder, const Pipe& out,
+                           const Pipe& err) {
   arguments.insert(arguments.begin(), "orrery");
   auto environment = child_environment();
   posix_spawn_file_actions_t actions;
@@ -76,8 +77,8 @@ std::optional<pid_t> spawn(std::vector<std::string> arguments, const std::string
   posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);  // the server's sockets
   posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
   pid_t child = 0;
-  const int failed =
-      posix_spawn(&child, "/proc/self/exe", &actions, nullptr, pointers(arguments).data(), pointers(environment).data());
+  const int failed = posix_spawn(&child, "/proc/self/exe", &actions, nullptr, pointers(arguments).data(),
+                                 pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   return failed == 0 ? std::optional(child) : std::nullopt;
 }

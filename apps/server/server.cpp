@@ -31,7 +31,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kLargestRequest = std::size_t{1} << 20;
-constexpr int kBacklog = 4096;  // connections that wait to be accepted
+constexpr int kBacklog = 4096;   // connections that wait to be accepted
 constexpr auto kPatience = 60s;  // of a request for a place to run in
 constexpr auto kShort = 30s, kLong = 600s;
 constexpr const char* kJson = "application/json";
@@ -144,9 +144,10 @@ Result<int> Server::State::bind() {
   const bool bound = any ? port > 0 : http_.bind_to_port(options_.address, options_.port);
   if (!bound) {
     const int code = errno;
-    return fail(Place{"", 0, 0, "--port"},
-                fmt::format("{}: {}:{} cannot be used{}", options_.port, options_.address, options_.port,
-                            code == 0 ? "; try another port, or 0 for any" : ": " + std::generic_category().message(code)));
+    return fail(
+        Place{"", 0, 0, "--port"},
+        fmt::format("{}: {}:{} cannot be used{}", options_.port, options_.address, options_.port,
+                    code == 0 ? "; try another port, or 0 for any" : ": " + std::generic_category().message(code)));
   }
   if (socket_ >= 0) { (void)::listen(socket_, kBacklog); }  // httplib's own backlog is 5
   options_.port = port;
@@ -170,7 +171,9 @@ void Server::State::route() {
     return Handled::Unhandled;
   });
   http_.set_error_handler([](const httplib::Request& request, httplib::Response& response) {
-    if (response.body.empty()) { answer(response, error_answer(response.status, reason_of(response.status, request.path))); }
+    if (response.body.empty()) {
+      answer(response, error_answer(response.status, reason_of(response.status, request.path)));
+    }
   });
   http_.set_exception_handler([](const httplib::Request&, httplib::Response& response, std::exception_ptr thrown) {
     try {
@@ -211,7 +214,9 @@ std::string Server::State::commands_json() const {
     auto flags = nlohmann::ordered_json::array();
     for (const ServedFlag& flag : command.flags) {
       flags.push_back({{"name", flag.name},
-                       {"kind", flag.kind == FlagKind::toggle ? "toggle" : flag.kind == FlagKind::many ? "many" : "value"},
+                       {"kind", flag.kind == FlagKind::toggle ? "toggle"
+                                : flag.kind == FlagKind::many ? "many"
+                                                              : "value"},
                        {"value", flag.value},
                        {"doc", flag.doc},
                        {"group", flag.group},
@@ -240,7 +245,8 @@ Answer Server::State::run_command(const ServedCommand& command, const Arguments&
   for (const auto& [name, text] : arguments.documents) { folder.write(name, text); }
   auto values = arguments.values;
   values.insert(values.begin(), command.name);
-  const bool is_text = std::any_of(values.begin(), values.end(), [](const auto& v) { return v.starts_with("--emit="); });
+  const bool is_text =
+      std::any_of(values.begin(), values.end(), [](const auto& v) { return v.starts_with("--emit="); });
   if (!is_text) { values.emplace_back("--json"); }
   ChildLimits limits;
   limits.time = command.is_long ? kLong : kShort;

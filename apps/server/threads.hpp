@@ -1,5 +1,5 @@
-// One thread for each connection, made when it is needed: a client that is slow, or that keeps its connection open, does
-// not hold up the others.
+// One thread for each connection, made when it is needed: a client that is slow, or that keeps its connection open,
+// does not hold up the others.
 #pragma once
 
 #include <condition_variable>
