@@ -1,9 +1,10 @@
 // Weighted max-min fair rates of flows on shared links.
 //
 // Given: links l with bandwidth B_l (bytes/s), flows f with a route (links; one that is listed twice is used twice) and
-// a weight w_f. Computed: the rates r_f with sum of r_f over the uses of l <= B_l such that every flow has a bottleneck:
-// a link that is full, and on which no flow has a larger r / w. These rates exist and are unique (D. Bertsekas,
-// R. Gallager, Data Networks, 2nd ed. 1992, section 6.5.2), so that condition is a certificate of a solution.
+// a weight w_f. Computed: the rates r_f with sum of r_f over the uses of l <= B_l such that every flow has a
+// bottleneck: a link that is full, and on which no flow has a larger r / w. These rates exist and are unique (D.
+// Bertsekas, R. Gallager, Data Networks, 2nd ed. 1992, section 6.5.2), so that condition is a certificate of a
+// solution.
 //
 // Full solution: progressive filling. The link with the least rest / weight of its open flows fixes these flows; a heap
 // has a lower bound of that quotient for each link, which only grows. O(E log L) for E uses of L links.
@@ -59,8 +60,9 @@ class FairRates {
   [[nodiscard]] std::optional<std::uint32_t> uncertified(double tolerance = 1e-9) const;
 
   struct Counts {
-    std::uint64_t full = 0, repairs = 0, abandoned = 0;  // updates; repairs that were stopped and followed by a full one
-    std::uint64_t work = 0;                              // uses of links that were visited
+    std::uint64_t full = 0, repairs = 0,
+                  abandoned = 0;  // updates; repairs that were stopped and followed by a full one
+    std::uint64_t work = 0;       // uses of links that were visited
   };
   [[nodiscard]] const Counts& counts() const { return counts_; }
 
@@ -72,10 +74,10 @@ class FairRates {
     double next = 0.0;             // during settle
     std::uint32_t bottleneck = 0;  // link
     bool is_live = false, is_new = false;
-    bool is_open = false;  // in the set that is solved, rate not yet known
+    bool is_open = false;    // in the set that is solved, rate not yet known
     bool is_member = false;  // of the set of a repair
   };
-  struct Entry {  // one use of a link by a flow
+  struct Entry {                        // one use of a link by a flow
     std::uint32_t link = 0, place = 0;  // in Link::uses
   };
   struct Use {

@@ -83,7 +83,8 @@ TEST(FairRates, a_parking_lot_by_hand) {
 // Weights 1 and 3 on a link of 8: 2 and 6. A route that uses the link twice takes twice its rate: 8 = r + 2 r.
 TEST(FairRates, weights_and_repeated_links_by_hand) {
   FairRates weighted({8});
-  const auto one = weighted.add(std::vector<std::uint32_t>{0}, 1), three = weighted.add(std::vector<std::uint32_t>{0}, 3);
+  const auto one = weighted.add(std::vector<std::uint32_t>{0}, 1),
+             three = weighted.add(std::vector<std::uint32_t>{0}, 3);
   weighted.settle([](std::uint32_t, double) {});
   EXPECT_DOUBLE_EQ(weighted.rate(one), 2);
   EXPECT_DOUBLE_EQ(weighted.rate(three), 6);
