@@ -144,8 +144,8 @@ TEST(KernelCost, gemms_with_few_tiles_are_split_along_k) {
   EXPECT_GT(split, alone / 100.0);
 }
 
-// Starting and ending a block of attention takes as long as 256 keys.
-double fill(double keys) { return 1.0 + 256.0 / (keys + 1.0); }
+// Starting and ending a block of attention takes as long as 192 keys.
+double fill(double keys) { return 1.0 + 192.0 / (keys + 1.0); }
 
 // 16 heads of 800 queries are 16 x 7 = 112 blocks of 128: two waves of 100.
 TEST(KernelCost, attention_runs_in_waves_of_blocks_of_128_queries) {
@@ -219,7 +219,7 @@ TEST(KernelCost, few_queries_work_in_blocks_of_16) {
   EXPECT_NEAR(kernel_cost(kernel, round_accelerator()).compute.value(), 2.0 * useful * fill(4096), 1e-15);
 }
 
-// 10 blocks on 100 cores: the keys are split in 10 parts, one wave, each with a fill of 256 keys. 100 x 16 x 128 fp32
+// 10 blocks on 100 cores: the keys are split in 10 parts, one wave, each with a fill of 192 keys. 100 x 16 x 128 fp32
 // partial sums are written and read at twice 1 TB/s: 4 B each. With 20 keys the reduction takes longer than the split
 // saves: ten cores compute everything.
 TEST(KernelCost, keys_are_split_over_idle_cores) {
@@ -231,7 +231,7 @@ TEST(KernelCost, keys_are_split_over_idle_cores) {
   const auto sums = [](double keys) { return 100.0 * 16 * 128 * 4 / 1e12 * 100e12 / (4.0 * 10 * 16 * keys * 128); };
   for (const std::int64_t keys : {8192, 2048}) {
     const auto n = static_cast<double>(keys);
-    EXPECT_NEAR(compute(keys), 1.0 + 2560.0 / (n + 1.0) + sums(n), 1e-12);
+    EXPECT_NEAR(compute(keys), 1.0 + 1920.0 / (n + 1.0) + sums(n), 1e-12);
   }
   EXPECT_NEAR(compute(20), 10.0 * fill(20), 1e-12);
 }
