@@ -61,6 +61,9 @@ TEST(RulesOfCollectives, the_network_s_words_and_the_rate_of_a_port_choose_the_l
   EXPECT_EQ(link("RoCE (BM.GPU.B4.8, VF)", "25"), "roce-200");
   EXPECT_EQ(link("HDR IB 8x200Gb/s", "25"), "infiniband-hdr");
   EXPECT_EQ(link("Quantum IB 400Gb/s/GPU", "50"), "infiniband-ndr");
+  EXPECT_EQ(link("TCP over 8x400Gb/s ConnectX-7 (RoCE off)", "50"), "ethernet");  // through the host's kernel
+  EXPECT_EQ(link("Ethernet, NCCL sockets", "12.5"), "ethernet");
+  EXPECT_EQ(link("GPUDirect-TCPX 4x200Gb/s", "25"), "gcp-tcpx");
   EXPECT_EQ(link("", "50"), "infiniband-ndr");  // the catalogue's
 }
 
