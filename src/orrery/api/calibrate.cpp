@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
@@ -39,11 +40,16 @@ using validate::TableKind;
 constexpr std::size_t kMostBytes = std::size_t{64} << 20;
 
 Result<std::string> text_of(const std::string& path) {
+  const Place place{path, 0, 0, {}};
+  std::error_code error;
+  const auto status = std::filesystem::status(path, error);
+  if (!std::filesystem::exists(status)) { return fail(place, "does not exist"); }
+  if (std::filesystem::is_directory(status)) { return fail(place, "is a folder, not a file"); }
   std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) { return fail(Place{path, 0, 0, {}}, "cannot be read"); }
-  if (text.str().size() > kMostBytes) { return fail(Place{path, 0, 0, {}}, "is larger than 64 MiB"); }
-  return text.str();
+  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (!file.is_open() || file.bad()) { return fail(place, "cannot be read"); }
+  if (text.size() > kMostBytes) { return fail(place, "is larger than 64 MiB"); }
+  return text;
 }
 
 network::Group everyone_of(const hardware::Cluster& cluster) {
