@@ -2,7 +2,6 @@
 #include "apps/cli/run.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <exception>
 #include <new>
 
@@ -71,7 +70,7 @@ int internal_error(const char* what) {
   const std::string line = fmt::format(
       "error: {}\nerror: this is a bug in orrery {}: please report the line above with the command that was typed\n",
       what, ORRERY_VERSION);
-  (void)std::fwrite(line.data(), 1, line.size(), stderr);
+  print_aside(line);
   return kInternalError;
 }
 
@@ -91,6 +90,8 @@ int exit_code_of(const std::vector<std::string>& arguments) {
   } catch (const std::bad_alloc&) {
     print_errors(Failure{{{{}, "out of memory"}}});
     return kInternalError;
+  } catch (const Stopped&) {
+    throw;
   } catch (const std::exception& error) { return internal_error(error.what()); }
 }
 

@@ -12,6 +12,7 @@ line prints. Long calls release the GIL, and Ctrl-C ends them.
 """
 import inspect as _inspect
 import json as _json
+import keyword as _keyword
 import os as _os
 import pathlib as _pathlib
 import tempfile as _tempfile
@@ -71,6 +72,12 @@ def _run(arguments):
     return out
 
 
+def _argument_name(flag):
+    """--global-batch is global_batch; --as, which is a word of the language, is as_."""
+    name = flag["name"].lstrip("-").replace("-", "_")
+    return name + "_" if _keyword.iskeyword(name) else name
+
+
 def _command(described):
     """The function of a command, from its own description."""
     flags = {flag["name"]: flag for flag in described["flags"]}
@@ -82,13 +89,13 @@ def _command(described):
                 return _run(arguments).decode()
             return Result(_run([*arguments, "--json"]))
 
-    names = [name[2:].replace("-", "_") for name in flags if name != "--json"]
-    lines = [f"    {name}: {flags['--' + name.replace('_', '-')]['doc']}" for name in names]
+    documented = {_argument_name(flag): flag["doc"] for flag in flags.values() if flag["name"] != "--json"}
+    lines = [f"    {name}: {doc}" for name, doc in documented.items()]
     function.__name__ = function.__qualname__ = described["name"]
     function.__doc__ = described["summary"] + "\n\nKeyword arguments (flags of `orrery " + described["name"] + "`):\n" + "\n".join(lines)
     kinds = _inspect.Parameter
     parameters = [kinds("positionals", kinds.VAR_POSITIONAL)] if described["positionals"] else []
-    parameters += [kinds(name, kinds.KEYWORD_ONLY, default=None) for name in names if name.isidentifier()]
+    parameters += [kinds(name, kinds.KEYWORD_ONLY, default=None) for name in documented]
     function.__signature__ = _inspect.Signature(parameters)
     return function
 

@@ -1,7 +1,7 @@
 """Writes __init__.pyi, the types and descriptions of all functions, from the flags of the commands: python -m orrery._stubs FILE"""
 import sys
 
-from . import _orrery
+from . import _argument_name, _orrery
 
 HEAD = '''"""Types of the functions of this package. Made from the flags of the commands."""
 from typing import Any
@@ -34,9 +34,9 @@ def type_of(flag):
 
 def stub(command):
     flags = [flag for flag in command["flags"] if flag["name"] != "--json"]
-    names = [(flag["name"][2:].replace("-", "_"), flag) for flag in flags]
+    names = [(_argument_name(flag), flag) for flag in flags]
     first = ["*positionals: Any"] if command["positionals"] else ["*"]
-    arguments = first + [f"{name}: {type_of(flag)} = None" for name, flag in names if name.isidentifier()]
+    arguments = first + [f"{name}: {type_of(flag)} = None" for name, flag in names]
     lines = [f"        {name}: {flag['doc']}" for name, flag in names]
     doc = command["summary"] + "\n\n" + "\n".join(lines)
     body = doc.replace("\\", "\\\\").replace('"""', "'''")

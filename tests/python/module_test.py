@@ -110,7 +110,7 @@ class Threads(unittest.TestCase):
         timer.start()
         with self.assertRaises(KeyboardInterrupt):
             for _ in range(1000):
-                orrery.plan(model="deepseek-v3", cluster="dgx-h100", devices=2048, global_batch=15360, seq=4096, space="wide", exhaustive=True)
+                orrery.plan(model="deepseek-v3", cluster="dgx-h100", devices=2048, global_batch=15360, seq=4096, exhaustive=True)
 
 
 class Traces(unittest.TestCase):
