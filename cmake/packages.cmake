@@ -16,22 +16,29 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 
-set(about " Predicts time, memory, traffic and cost of training and inference of AI\n models on a cluster, searches the best parallel plan exactly, and simulates\n execution traces.")
+set(about "Predicts time, memory, traffic and cost of training and inference of AI models on a cluster, searches the best parallel plan exactly, and simulates execution traces.")
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME orrery)
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_SECTION science)
 set(CPACK_COMPONENT_PROGRAM_DESCRIPTION "cost model and plan search for distributed AI jobs\n${about}")
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME liborrery-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS "libfmt-dev, libexpected-dev, orrery (= ${PROJECT_VERSION})")
-set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "cost model of distributed AI jobs (library)\n${about}\n .\n This package contains the library and its headers.")
+set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_CONTROL_EXTRA
+  ${PROJECT_BINARY_DIR}/generated/control/triggers ${PROJECT_BINARY_DIR}/generated/control/shlibs)
+file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/generated/control/triggers CONTENT "activate-noawait ldconfig\n")
+file(GENERATE OUTPUT ${PROJECT_BINARY_DIR}/generated/control/shlibs
+  CONTENT "liborrery ${PROJECT_VERSION_MAJOR} liborrery-dev (>= ${PROJECT_VERSION})\n")
+set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "cost model of distributed AI jobs (library)\n${about}\nThis package contains the library and its headers.")
 if(ORRERY_PYTHON)
   list(APPEND CPACK_COMPONENTS_ALL python)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-orrery)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS "python3 (>= 3.11), python3 (<< 3.12), python3-numpy, orrery (= ${PROJECT_VERSION})")
-  set(CPACK_COMPONENT_PYTHON_DESCRIPTION "cost model of distributed AI jobs (Python module)\n${about}\n .\n This package contains the Python module.")
-  install(DIRECTORY ${PROJECT_BINARY_DIR}/python/orrery/ DESTINATION lib/python3/dist-packages/orrery COMPONENT python EXCLUDE_FROM_ALL
-    PATTERN __pycache__ EXCLUDE)
+  set(CPACK_COMPONENT_PYTHON_DESCRIPTION "cost model of distributed AI jobs (Python module)\n${about}\nThis package contains the Python module.")
+  set(modules lib/python3/dist-packages/orrery)
+  install(TARGETS orrery_python LIBRARY DESTINATION ${modules} COMPONENT python EXCLUDE_FROM_ALL)
+  install(DIRECTORY ${PROJECT_BINARY_DIR}/python/orrery/ DESTINATION ${modules} COMPONENT python EXCLUDE_FROM_ALL
+    FILES_MATCHING PATTERN *.py PATTERN *.pyi PATTERN py.typed)
 endif()
 
 # `./dev package` writes these files before it packs.

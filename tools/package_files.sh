@@ -22,7 +22,7 @@ Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: orrery
 
 Files: *
-Copyright: The developers of Orrery
+Copyright: 2025-2026 The developers of Orrery
 License: Apache-2.0
  On Debian systems, the full text of the Apache License 2.0 is in
  /usr/share/common-licenses/Apache-2.0.
