@@ -17,8 +17,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/guide/examples.md", "docs/guide/plans.md", "docs/guide/launch.md", "docs/guide/traces.md",
-         "docs/guide/simulate.md", "docs/guide/generate.md", "docs/guide/calibrate.md")
+PAGES = ("README.md", *sorted(str(page.relative_to(ROOT)) for page in (ROOT / "docs/guide").glob("*.md")))
 BLOCK = re.compile(r"(?<=^```\n)\$ orrery .*?(?=^```$)", re.DOTALL | re.MULTILINE)
 RATE = re.compile(r"[0-9.]+ (?:[kM] )?(?=points/s)")
 PROGRESS = re.compile(r"^[0-9,]+ of [0-9,]+ [A-Za-z ]+, [0-9]+ %\n", re.MULTILINE)

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <csignal>
 
+#include "apps/cli/terminal.hpp"
+
 namespace orrery::cli {
 
 namespace {
@@ -35,6 +37,7 @@ extern "C" void remove_and_end(int signal) {
 }  // namespace
 
 PartialFiles::PartialFiles(const std::vector<std::string>& names) {
+  if (CapturedOutput::current() != nullptr) { return; }
   names_storage.clear();
   for (const std::string& name : names) { names_storage += name + '\0'; }
   names_to_remove = names_storage.c_str();
@@ -45,6 +48,7 @@ PartialFiles::PartialFiles(const std::vector<std::string>& names) {
 }
 
 PartialFiles::~PartialFiles() {
+  if (CapturedOutput::current() != nullptr) { return; }
   for (const int signal : kSignals) {
     if (std::signal(signal, SIG_DFL) == SIG_IGN) { (void)std::signal(signal, SIG_IGN); }
   }
@@ -52,6 +56,7 @@ PartialFiles::~PartialFiles() {
 }
 
 InterruptFlag::InterruptFlag() {
+  if (CapturedOutput::current() != nullptr) { return; }
   noted_signal = 0;
   for (const int signal : kSignals) {
     if (std::signal(signal, note_signal) == SIG_IGN) { (void)std::signal(signal, SIG_IGN); }
@@ -59,12 +64,16 @@ InterruptFlag::InterruptFlag() {
 }
 
 InterruptFlag::~InterruptFlag() {
+  if (CapturedOutput::current() != nullptr) { return; }
   for (const int signal : kSignals) {
     if (std::signal(signal, SIG_DFL) == SIG_IGN) { (void)std::signal(signal, SIG_IGN); }
   }
   if (noted_signal != 0) { (void)::raise(noted_signal); }
 }
 
-bool InterruptFlag::is_set() { return noted_signal != 0; }
+bool InterruptFlag::is_set() {
+  const CapturedOutput* host = CapturedOutput::current();
+  return host != nullptr ? host->stop.load() : noted_signal != 0;
+}
 
 }  // namespace orrery::cli

@@ -1,100 +1,16 @@
-// The program: finds the subcommand, runs it, and turns errors into lines on standard error and an exit code.
+// The program.
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
-#include <cstdio>
-#include <exception>
-#include <new>
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
-#include "apps/cli/commands.hpp"
-#include "apps/cli/terminal.hpp"
-#include "orrery/core/text.hpp"
-#include "orrery/report/json.hpp"
+#include "apps/cli/run.hpp"
 
 namespace orrery::cli {
 
 namespace {
-
-enum ExitCode { kDone = 0, kAnswerIsNo = 1, kBadInput = 2, kInternalError = 3 };
-
-std::string overview(const std::vector<Command>& commands) {
-  std::string text =
-      "orrery: predicts time, memory, traffic and cost of distributed AI jobs, and finds the best parallel plan\n\n"
-      "usage: orrery COMMAND [flags]\n\n";
-  for (const auto& command : commands) {
-    if (!command.is_planned()) { text += fmt::format("  {:<12}{}\n", command.name(), command.summary()); }
-  }
-  text += "\nNot built yet\n";
-  for (const auto& command : commands) {
-    if (command.is_planned()) { text += fmt::format("  {:<12}{}\n", command.name(), command.summary()); }
-  }
-  return text +
-         "\nTry\n"
-         "  orrery plan --model llama-3.1-8b --cluster dgx-h100 --devices 64 --global-batch 512 --seq 8192\n"
-         "  orrery COMMAND --help\n";
-}
-
-Failure unknown_command(const std::string& name, const std::vector<Command>& commands) {
-  std::vector<std::string> names;
-  for (const auto& command : commands) { names.push_back(command.name()); }
-  const std::string kind = name.starts_with('-') ? "flag" : "command";
-  const auto near = nearest(name, names);
-  return Failure{{{{},
-                   near ? fmt::format("unknown {} {}; did you mean {}?", kind, quote(name), *near)
-                        : fmt::format("unknown {} {}; \"orrery --help\" lists the commands", kind, quote(name))}}};
-}
-
-Result<int> run(std::vector<std::string> arguments) {
-  std::vector<Command> commands = all_commands();
-  if (!arguments.empty() && arguments.front() == "help") {  // `orrery help plan`
-    arguments.erase(arguments.begin());
-    arguments.emplace_back("--help");
-  }
-  const std::string first = arguments.empty() ? "--help" : arguments.front();
-  if (first == "--help" || first == "-h") {
-    print(overview(commands));
-    return kDone;
-  }
-  if (first == "--version" || first == "version") {
-    print("orrery " ORRERY_VERSION "\n");
-    return kDone;
-  }
-  for (auto& command : commands) {
-    if (command.name() == first) { return command.run({arguments.begin() + 1, arguments.end()}); }
-  }
-  return tl::make_unexpected(unknown_command(first, commands));
-}
-
-int internal_error(const char* what) {
-  const std::string line = fmt::format(
-      "error: {}\nerror: this is a bug in orrery {}: please report the line above with the command that was typed\n",
-      what, ORRERY_VERSION);
-  (void)std::fwrite(line.data(), 1, line.size(), stderr);
-  return kInternalError;
-}
-
-int exit_code_of(const std::vector<std::string>& arguments) {
-  try {
-    const auto code = run(arguments);
-    if (code) { return *code; }
-    const bool wants_json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
-    wants_json ? print_aside(report::errors_json(code.error())) : print_errors(code.error());
-    return code.error().answer_is_no ? kAnswerIsNo : kBadInput;
-  } catch (const OutputError& error) {
-    if (error.closed) { return kDone; }
-    print_errors(Failure{{{{}, error.what()}}});
-    return kInternalError;
-  } catch (const std::bad_alloc&) {
-    print_errors(Failure{{{{}, "out of memory"}}});
-    return kInternalError;
-  } catch (const std::exception& error) { return internal_error(error.what()); }
-}
 
 // If a standard stream is closed (`2>&-`), the first opened file would get its number, and output to the stream would
 // go to that file. Opening /dev/null with the wrong access mode prevents this; using the stream still fails.

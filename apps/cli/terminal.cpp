@@ -29,9 +29,19 @@ std::string environment(const char* name) {
 
 std::string system_reason(int code) { return std::generic_category().message(code); }
 
+thread_local CapturedOutput* captured = nullptr;  // NOLINT: printing is a side effect of a thread
+
 }  // namespace
 
+CapturedOutput::CapturedOutput(std::string folder) : data(std::move(folder)) { captured = this; }
+CapturedOutput::~CapturedOutput() { captured = nullptr; }
+CapturedOutput* CapturedOutput::current() { return captured; }
+
 void print(std::string_view text) {
+  if (captured != nullptr) {
+    captured->out += text;
+    return;
+  }
   errno = 0;
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
   if (written) { return; }
@@ -39,7 +49,13 @@ void print(std::string_view text) {
   throw OutputError("standard output: " + system_reason(code), code == EPIPE);
 }
 
-void print_aside(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
+void print_aside(std::string_view text) {
+  if (captured != nullptr) {
+    captured->err += text;
+  } else {
+    (void)std::fwrite(text.data(), 1, text.size(), stderr);
+  }
+}
 
 void print_errors(const Failure& failure) {
   for (const auto& diagnostic : failure.diagnostics) {
@@ -49,12 +65,14 @@ void print_errors(const Failure& failure) {
 
 report::TextStyle terminal_style() {
   const std::string terminal = environment("TERM");
-  const bool shows_colour = isatty(STDOUT_FILENO) == 1 && !terminal.empty() && terminal != "dumb";
+  const bool shows_colour =
+      captured == nullptr && isatty(STDOUT_FILENO) == 1 && !terminal.empty() && terminal != "dumb";
   return {.colour = shows_colour && environment("NO_COLOR").empty()};
 }
 
 Result<std::string> data_directory() {
   std::error_code none;
+  if (captured != nullptr && !captured->data.empty()) { return captured->data; }
   if (std::string given = environment("ORRERY_DATA"); !given.empty()) {
     if (std::filesystem::is_directory(given, none)) { return given; }
     return fail({"", 0, 0, "ORRERY_DATA"}, fmt::format("{} is not a folder", quote(given)));
@@ -138,6 +156,7 @@ Progress::Progress(std::string unit)
       shown_(start_),
       log_pace_(log_pace()),
       unit_(std::move(unit)),
+      captured_(CapturedOutput::current()),
       on_terminal_(isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() {
@@ -145,6 +164,10 @@ Progress::~Progress() {
 }
 
 void Progress::update(std::int64_t done, std::int64_t points) {
+  if (captured_ != nullptr) {
+    if (captured_->stop) { throw Stopped(); }
+    return;
+  }
   using namespace std::chrono_literals;
   const auto now = Clock::now();
   const bool is_due = on_terminal_ ? now - start_ >= 2s && now - shown_ >= 100ms : now - shown_ >= log_pace_;

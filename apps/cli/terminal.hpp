@@ -1,6 +1,7 @@
 // The terminal and the system: output streams, colours, progress, clock, environment.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <stdexcept>
@@ -17,6 +18,26 @@ class OutputError : public std::runtime_error {
  public:
   OutputError(const std::string& message, bool reader_left) : std::runtime_error(message), closed(reader_left) {}
   bool closed;
+};
+
+// While it exists, what commands print on its thread is kept in it instead of written, progress is not shown, no signal
+// is handled, and the catalogue is in `data` (empty: where it usually is). For hosts of commands: a Python process.
+class CapturedOutput {
+ public:
+  explicit CapturedOutput(std::string data);
+  CapturedOutput(const CapturedOutput&) = delete;
+  CapturedOutput& operator=(const CapturedOutput&) = delete;
+  ~CapturedOutput();
+
+  // That of this thread; nullptr: commands print.
+  [[nodiscard]] static CapturedOutput* current();
+
+  std::string data, out, err;
+  std::atomic<bool> stop = false;  // set by another thread: a command that reports progress throws Stopped
+};
+class Stopped : public std::runtime_error {
+ public:
+  Stopped() : std::runtime_error("stopped") {}
 };
 
 // To standard output, flushed. Throws OutputError.
@@ -56,6 +77,7 @@ class Progress {
   Clock::time_point start_, shown_;
   std::chrono::duration<double> log_pace_;
   std::string unit_;
+  CapturedOutput* captured_;
   bool on_terminal_;
   bool line_is_open_ = false;
 };
