@@ -11,6 +11,7 @@ std::vector<Command> all_commands() {
   commands.push_back(generate_command());
   commands.push_back(simulate_command());
   commands.push_back(collective_command());
+  commands.push_back(campaign_command());
   commands.push_back(list_command());
   commands.push_back(describe_command());
   commands.push_back(completion_command());

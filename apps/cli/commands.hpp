@@ -16,6 +16,7 @@ namespace orrery::cli {
 [[nodiscard]] Command generate_command();
 [[nodiscard]] Command simulate_command();
 [[nodiscard]] Command collective_command();
+[[nodiscard]] Command campaign_command();
 [[nodiscard]] Command list_command();
 [[nodiscard]] Command describe_command();
 [[nodiscard]] Command completion_command();
