@@ -12,8 +12,10 @@ std::vector<Command> all_commands() {
   commands.push_back(simulate_command());
   commands.push_back(collective_command());
   commands.push_back(campaign_command());
+  commands.push_back(jobs_command());
   commands.push_back(list_command());
   commands.push_back(describe_command());
+  commands.push_back(web_command());
   commands.push_back(completion_command());
   for (auto& command : planned_commands()) { commands.push_back(std::move(command)); }
   return commands;

@@ -47,7 +47,7 @@ TEST(run_campaign, of_deepseek_v3) {
   request.job.pp = 16;
   request.job.ep = 64;
   request.job.micro_batch = 1;
-  request.job.schedule = parallel::PipelineSchedule::dualpipe;
+  request.job.schedule = parallel::ScheduleKind::dualpipe;
   request.spec.tokens = "14.8T";
   request.spec.usd_per_device_hour = 2.0;
   request.spec.price_date = "2024-12";

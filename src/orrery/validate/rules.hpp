@@ -21,13 +21,14 @@
 #include "orrery/parallel/plan.hpp"
 #include "orrery/parallel/program.hpp"
 #include "orrery/validate/facts.hpp"
+#include "orrery/validate/figures.hpp"
 #include "orrery/validate/rows.hpp"
 #include "orrery/validate/skip.hpp"
 #include "orrery/workload/model.hpp"
 
 namespace orrery::validate {
 
-using AnyRow = std::variant<TrainingRow, ExpertRow, InferenceRow, KernelRow, CollectiveRow, CommandRow>;
+using AnyRow = std::variant<TrainingRow, ExpertRow, InferenceRow, KernelRow, CollectiveRow, CommandRow, FigureRow>;
 
 // Catalogue entries that rows refer to, by catalogue name; each is read once.
 struct Parts {
