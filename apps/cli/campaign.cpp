@@ -1,5 +1,8 @@
 // `orrery campaign`: a plan, trained to the end on machines that fail.
 #include <memory>
+#include <optional>
+
+#include <fmt/format.h>
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/request_flags.hpp"
@@ -7,6 +10,7 @@
 #include "apps/cli/trace.hpp"
 #include "orrery/api/campaign.hpp"
 #include "orrery/campaign/spec.hpp"
+#include "orrery/core/text.hpp"
 #include "orrery/report/campaign.hpp"
 
 namespace orrery::cli {
@@ -28,6 +32,7 @@ constexpr const char* kFooter = R"(Examples
                   --budget-usd 250000 --usd-per-device-hour 2 --price-date 2026-11 --json
   orrery campaign --model llama-3.1-8b --cluster dgx-h100 --devices 64 --global-batch 256 --seq 4096 --tokens 100B \
                   --sites 4 --site-bandwidth 10Gb/s --local-steps 128 --outer-bits 16
+  orrery campaign --log incidents.csv --log-devices 16384 --log-days 54
 
 In a scenario file these fields are in a section "campaign:"; lists (domains, capacity) are possible there only.
 Exit codes: 0 done, 2 bad input, 3 internal error.
@@ -37,6 +42,7 @@ struct Options {
   RequestFlags job;
   RecordFlags spec{campaign::spec_record().fields()};
   std::string simulate, seed, threads;
+  std::string log, log_devices, log_days, picture;
   bool json = false, explain = false, what_if = true;
 };
 
@@ -81,13 +87,46 @@ Result<Asked> asked_by(const Options& options) {
   return asked;
 }
 
+// The rates of --log.
+Result<results::IncidentFit> fitted(const Options& options) {
+  const auto positive = [](const std::string& flag, const std::string& text) -> Result<double> {
+    const auto value = campaign::count_of(text);
+    if (value) { return *value; }
+    return fail(flag_place(flag), fmt::format("{} is not a number above 0", quote(text)));
+  };
+  if (options.log_devices.empty()) {
+    return fail(flag_place("--log"), "needs the number of accelerators of the list: --log-devices 16384");
+  }
+  ORRERY_TRY(devices, positive("--log-devices", options.log_devices));
+  ORRERY_TRY(days, options.log_days.empty() ? Result<double>(0.0) : positive("--log-days", options.log_days));
+  return api::fit_incident_log(options.log, devices, days);
+}
+
 Result<int> run(const Options& options) {
+  std::optional<results::IncidentFit> fit;
+  if (!options.log.empty()) {
+    ORRERY_TRY(rates, fitted(options));
+    if (!options.job.any()) {
+      print(options.json ? report::incidents_json(rates) : report::incidents_text(rates, terminal_style()));
+      return 0;
+    }
+    fit = rates;
+  }
   ORRERY_TRY(asked, asked_by(options));
   ORRERY_TRY(data, data_directory());
+  if (fit) {  // the fitted rate and its 80 % interval
+    asked.request.spec.failures_per_1000_node_days = fit->all.rate;
+    asked.request.spec.failures_low = fit->all.low80;
+    asked.request.spec.failures_high = fit->all.high80;
+  }
   Progress progress("campaigns");
   asked.request.progress = [&](std::int64_t done) { progress.update(done, asked.request.simulate); };
   const auto answer = api::run_campaign(data, asked.request);
   if (!answer) { return tl::make_unexpected(asked.typed.placed(answer.error())); }
+  if (!options.picture.empty()) {
+    const auto written = write_file(options.picture, report::campaign_svg(*answer), flag_place("--picture"));
+    if (!written) { return tl::make_unexpected(written.error()); }
+  }
   print(options.json ? report::campaign_json(*answer)
                      : report::campaign_text(*answer, options.explain, terminal_style()));
   return 0;
@@ -100,6 +139,15 @@ void declare(Command& command, const std::shared_ptr<Options>& options) {
   });
   options->job.declare(command, "Plan (values that are not given are chosen, and printed)");
   const std::string output(kOutputGroup);
+  const std::string log = "Rates from a list of incidents";
+  command.option(
+      {"--log", "FILE",
+       "CSV with time_h, cause, downtime_min: fits failure rates; with a job, its campaign has the fitted rate", log},
+      [options](const std::string& text) { options->log = text; });
+  command.option({"--log-devices", "N", "accelerators that the list is about", log},
+                 [options](const std::string& text) { options->log_devices = text; });
+  command.option({"--log-days", "N", "length of the list [default: until its last incident]", log},
+                 [options](const std::string& text) { options->log_days = text; });
   command.option(
       {"--simulate", "N", "also N campaigns by events; their mean should agree with the closed form", output},
       [options](const std::string& text) { options->simulate = text; });
@@ -107,6 +155,8 @@ void declare(Command& command, const std::shared_ptr<Options>& options) {
                  [options](const std::string& text) { options->seed = text; });
   command.option({"--threads", "N", "of --simulate; the result is the same for any number [default: all]", output},
                  [options](const std::string& text) { options->threads = text; });
+  command.option({"--picture", "FILE", "draw the bar of the time, and useful time against size, as SVG", output},
+                 [options](const std::string& text) { options->picture = text; });
   command.toggle({"--explain", "", "the formula of each part of the time, with its numbers", output},
                  [options](bool on) { options->explain = on; });
   command.toggle({"--what-if", "", "changes that would shorten the campaign", output, {}, {}, "--no-what-if"},

@@ -222,6 +222,15 @@ void set_largest(Campaign& out, const Job& job, const Course& course) {
   out.largest_devices = static_cast<std::int64_t>(static_cast<double>(job.estimate.devices) * (most.value() / rate));
 }
 
+// ETTR against size: one node to 16 times the job, at the given rate.
+void set_sizes(Campaign& out, const Job& job, const Spec& spec, double rate) {
+  constexpr std::int64_t kLargest = 16;
+  for (std::int64_t nodes = 1; nodes <= kLargest * out.nodes; nodes *= 2) {
+    const Setting setting = setting_of(job, spec, rate, {static_cast<double>(nodes), 1.0, 0.0});
+    out.by_size.push_back({nodes * out.node_devices, bar_of(setting).shares.useful});
+  }
+}
+
 std::vector<std::string> left_out(const Spec& spec) {
   std::vector<std::string> out = {
       "failures that depend on each other, other than in domains; their rate is constant (daytime: 1 to 2 % of the "
@@ -286,6 +295,7 @@ Result<Campaign> solve(const Job& job, const Spec& spec) {
   out.money = money_of(job, spec, course.hours, out.energy);
   out.carbon = carbon_of(job, spec, course.hours, out.energy);
   set_wide_area(out, job, spec);
+  set_sizes(out, job, spec, rates.middle);
   set_largest(out, job, course);
   out.warnings = campaign::warnings(spec);
   out.not_modelled = left_out(spec);

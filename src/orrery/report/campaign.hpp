@@ -5,6 +5,7 @@
 
 #include "orrery/report/text.hpp"
 #include "orrery/results/campaign.hpp"
+#include "orrery/results/incidents.hpp"
 
 namespace orrery::report {
 
@@ -13,5 +14,13 @@ namespace orrery::report {
 
 // orrery.campaign/1. A figure without a price, power or start is null.
 [[nodiscard]] std::string campaign_json(const results::Campaign& campaign);
+
+// SVG: the bar of the elapsed time, and the share of useful time against the number of devices.
+[[nodiscard]] std::string campaign_svg(const results::Campaign& campaign);
+
+// Fitted rates, and how many incidents tell two rates apart.
+[[nodiscard]] std::string incidents_text(const results::IncidentFit& fit, TextStyle style = {});
+// orrery.incidents/1.
+[[nodiscard]] std::string incidents_json(const results::IncidentFit& fit);
 
 }  // namespace orrery::report

@@ -146,6 +146,9 @@ std::string campaign_json(const results::Campaign& campaign) {
        {"replica_nodes", campaign.replica_nodes},
        {"largest_devices", campaign.largest_devices > 0 ? JsonValue(campaign.largest_devices) : JsonValue(nullptr)},
        {"spares", spares_json(campaign)}});
+  add_fields(json, {{"ettr_by_devices", json_list(campaign.by_size, [](const results::SizePoint& point) {
+                       return json_object({{"devices", point.devices}, {"ettr", point.ettr}});
+                     })}});
   add_expenses(json, campaign);
   add_fields(json, {{"what_ifs", changes_json(campaign)},
                     {"simulation", simulation_json(campaign)},

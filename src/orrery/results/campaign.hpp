@@ -23,6 +23,12 @@ struct TimeShare {
   std::string formula;  // symbols and numbers
 };
 
+// The share of useful time of a job of the same kind on another number of devices.
+struct SizePoint {
+  std::int64_t devices = 0;
+  double ettr = 0;
+};
+
 struct Cause {
   std::string name;
   double interruptions = 0;
@@ -109,6 +115,7 @@ struct Campaign {
   Range interruptions;
   std::vector<Cause> causes;
   std::vector<TimeShare> bar;
+  std::vector<SizePoint> by_size;
   CheckpointFacts checkpoint;
   std::int64_t nodes = 0, node_devices = 0, replica_nodes = 0;
   std::vector<SpareRow> spares;
