@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "orrery/api/orrery.hpp"
+
 namespace orrery::api::campaign_test {
 namespace {
 
@@ -53,6 +55,31 @@ TEST(run_campaign, of_deepseek_v3) {
   request.spec.price_date = "2024-12";
   const auto campaign = campaign_of(request);
   EXPECT_NEAR(campaign.device_hours / 2.664e6, 1.0, 0.10);
+}
+
+// Plans by campaign: the same order as each plan's own campaign.
+TEST(plan, by_campaign_orders_plans_by_their_own_campaigns) {
+  PlanRequest request;
+  request.job.model = "llama-3.1-8b";
+  request.job.cluster = "dgx-h100";
+  request.job.devices = 64;
+  request.job.global_batch = 128;
+  request.job.seq = 8192;
+  request.objective = results::Objective::days;
+  request.campaign.tokens = "1T";
+  request.campaign.spares = 0;
+  request.campaign.when_short = campaign::WhenShort::shrink;
+  request.top = 4;
+  const auto search = Orrery(ORRERY_DATA_DIR).plan(request);
+  ASSERT_TRUE(search) << search.error().text();
+  ASSERT_EQ(search->campaigns.size(), search->best.size());
+  for (std::size_t i = 0; i < search->best.size(); ++i) {
+    CampaignRequest one;
+    one.job = request_of(request.job, search->best[i]);
+    one.spec = request.campaign;
+    EXPECT_NEAR(campaign_of(one).days.p50, search->campaigns[i].days, 1e-9 * search->campaigns[i].days);
+    if (i > 0) { EXPECT_GE(search->campaigns[i].days, search->campaigns[i - 1].days); }
+  }
 }
 
 TEST(run_campaign, refuses_inference) {
