@@ -131,8 +131,8 @@ class Simulation {
       arrive(number);
       if (progress && number % 65'536 == 0) { progress(number); }
     }
-    out_.horizon_s = now_;
     complete_until(HUGE_VAL);
+    out_.horizon_s = now_;
     return finished();
   }
 

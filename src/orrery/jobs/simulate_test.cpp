@@ -136,6 +136,7 @@ TEST(simulate_jobs, first_come_first_served_by_hand) {
   EXPECT_EQ(result.jobs[0].start_s, 0.0);
   EXPECT_EQ(result.jobs[1].start_s, 10.0);
   EXPECT_EQ(result.jobs[2].start_s, 20.0);
+  EXPECT_DOUBLE_EQ(result.utilisation, 3 * 60.0 / (10 * 30.0));  // three times 6 servers for 10 s, of 10 for 30 s
   EXPECT_EQ(result.mean_wait_s, (0.0 + 9.0 + 18.0) / 3.0);
 }
 

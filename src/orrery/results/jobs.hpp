@@ -27,7 +27,7 @@ struct JobsResult {
   std::string policy, fabric;
   std::int64_t servers = 0, arrived = 0, blocked = 0;
   double blocking_rate = 0, blocking_standard_error = 0;  // by 50 batches
-  double utilisation = 0;                                 // server-seconds of jobs / all, until the last arrival
+  double utilisation = 0;                                 // server-seconds of jobs / all, until the last job ends
   double waited_share = 0;                                // of jobs that started: those that had to wait
   double mean_wait_s = 0, p50_wait_s = 0, p99_wait_s = 0;
   double mean_slowdown = 0;  // (wait + time) / time
