@@ -12,6 +12,8 @@ std::vector<Command> all_commands() {
   commands.push_back(generate_command());
   commands.push_back(simulate_command());
   commands.push_back(collective_command());
+  commands.push_back(campaign_command());
+  commands.push_back(jobs_command());
   commands.push_back(list_command());
   commands.push_back(describe_command());
   commands.push_back(web_command());

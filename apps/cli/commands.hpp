@@ -17,6 +17,8 @@ namespace orrery::cli {
 [[nodiscard]] Command generate_command();
 [[nodiscard]] Command simulate_command();
 [[nodiscard]] Command collective_command();
+[[nodiscard]] Command campaign_command();
+[[nodiscard]] Command jobs_command();
 [[nodiscard]] Command list_command();
 [[nodiscard]] Command describe_command();
 [[nodiscard]] Command web_command();

@@ -9,6 +9,7 @@
 #include "apps/cli/request_flags.hpp"
 #include "apps/cli/terminal.hpp"
 #include "orrery/api/orrery.hpp"
+#include "orrery/campaign/spec.hpp"
 #include "orrery/report/json.hpp"
 #include "orrery/report/text.hpp"
 
@@ -34,6 +35,8 @@ constexpr const char* kFooter = R"(Examples
               --generate 256 --batch 64
   orrery plan --model llama-2-70b --cluster dgx-a100 --device-counts 64:1024:x2 --global-batch 1024 \
               --seq 4096 --objective cost --within 30s
+  orrery plan --model llama-3.1-405b --cluster dgx-h100 --devices 16384 --global-batch 2048 --seq 8192 \
+              --objective days --tokens 15.6T
   orrery plan --model llama-3.1-8b --cluster dgx-h100 --devices 64 --global-batch 512 --seq 8192 \
               --emit megatron > run.sh
 
@@ -53,6 +56,7 @@ struct Question {
   std::vector<std::int64_t> device_counts;
   std::optional<explore::SpaceFile> space;
   double headroom = 0.0;
+  campaign::Spec spec;  // for objectives of campaigns
 };
 
 // The space file's scenario has a lower priority than flags. If the file derives batches from plans, no batch is
@@ -60,6 +64,7 @@ struct Question {
 Result<TypedRequest> typed_over(const Options& options, const std::optional<explore::SpaceFile>& space) {
   RequestFlags::Base base;
   base.values = true;
+  base.section = "campaign";
   if (space) {
     base.fields = space->scenario;
     if (space->max_batch) { base.optional = {"global_batch", "batch"}; }
@@ -79,6 +84,16 @@ Result<std::vector<std::int64_t>> counts_of(const SearchChoices& choices, const 
     return fail(flag_place("--device-counts"), "cannot be combined with --devices");
   }
   return counts;
+}
+
+// The section "campaign" of the scenario, and --tokens.
+Result<campaign::Spec> campaign_of(const TypedRequest& typed, const SearchChoices& choices) {
+  ORRERY_TRY(spec, campaign::spec_record().read_over(campaign::Spec{}, typed.section));
+  if (!choices.tokens.empty()) { spec.tokens = choices.tokens; }
+  if (!choices.tokens.empty() && !results::is_of_campaign(choices.objective)) {
+    return fail(flag_place("--tokens"), "has an effect with --objective days, usd, kwh or co2 only");
+  }
+  return spec;
 }
 
 Result<Question> question(const Options& options) {
@@ -102,7 +117,8 @@ Result<Question> question(const Options& options) {
     if (!headroom) { add(headroom.error()); }
     return tl::make_unexpected(std::move(failure));
   }
-  return Question{std::move(*typed), *choices, std::move(*counts), std::move(space), *headroom};
+  ORRERY_TRY(spec, campaign_of(*typed, *choices));
+  return Question{std::move(*typed), *choices, std::move(*counts), std::move(space), *headroom, std::move(spec)};
 }
 
 api::PlanRequest plan_request(const Question& asked) {
@@ -114,6 +130,7 @@ api::PlanRequest plan_request(const Question& asked) {
   request.headroom = asked.headroom;
   request.device_counts = asked.device_counts;
   request.objective = asked.choices.objective;
+  request.campaign = asked.spec;
   request.within = asked.choices.within;
   request.variants = asked.choices.variants;
   request.front = asked.choices.pareto;

@@ -22,6 +22,9 @@ const config::Record<SearchChoices>& search_record() {
     config::Record<SearchChoices> fields("search", "How plans are searched.");
     fields.optional("top", &SearchChoices::top, "number of plans to show", {.min = 1, .max = 1000})
         .optional("objective", &SearchChoices::objective, "what the best plan minimizes")
+        .optional("tokens", &SearchChoices::tokens,
+                  "of the campaign whose days, usd, kwh or co2 are minimized; its other fields are in the section "
+                  "\"campaign\" of a scenario; default: 1T")
         .optional("device_counts", &SearchChoices::device_counts,
                   "numbers of devices to search separately, instead of --devices: 128,256,512 or 64:1024:x2")
         .optional("within", &SearchChoices::within, "upper limit of the step time, such as 10s", {.positive = true})

@@ -20,6 +20,7 @@ inline constexpr const char* kWideSpace = "wide";
 struct SearchChoices {
   std::int64_t top = 5;
   results::Objective objective = results::Objective::step_time;
+  std::string tokens;  // of a campaign
   std::string device_counts;
   std::optional<Seconds> within;
   std::string space = kDefaultSpace;

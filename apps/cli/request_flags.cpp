@@ -96,6 +96,16 @@ config::Node take_values(config::Node& fields) {
   return values;
 }
 
+// Moves the section `name` out of `fields`.
+config::Node take_section(config::Node& fields, const std::string& name) {
+  config::Node section = config::mapping_node();
+  if (config::Node* found = name.empty() ? nullptr : fields.find(name)) {
+    section = std::move(*found);
+    std::erase_if(fields.members, [&](const config::Member& member) { return member.key == name; });
+  }
+  return section;
+}
+
 // Adds the fields that `fields` does not have.
 void lay_under(config::Node& fields, const config::Node& base) {
   for (const auto& member : base.members) {
@@ -157,13 +167,14 @@ Result<config::Node> RequestFlags::scenario_fields(const config::Node& base) con
 
 Result<TypedRequest> RequestFlags::read(const std::string& example, const Base& base) const {
   ORRERY_TRY(fields, scenario_fields(base.fields));
+  config::Node section = take_section(fields, base.section);
   flags_.lay_over(fields);
   config::Node values = base.values ? take_values(fields) : config::mapping_node();
   auto request = estimate::request_record().read_over(estimate::Request{}, fields);
   auto complaints = request ? std::vector<Diagnostic>{} : request.error().diagnostics;
   for (auto& missing : missing_fields(fields, example, base.optional)) { complaints.push_back(std::move(missing)); }
   if (!complaints.empty()) { return tl::make_unexpected(Failure{std::move(complaints)}); }
-  return TypedRequest{std::move(*request), std::move(fields), std::move(values)};
+  return TypedRequest{std::move(*request), std::move(fields), std::move(values), std::move(section)};
 }
 
 }  // namespace orrery::cli

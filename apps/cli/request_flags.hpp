@@ -14,8 +14,9 @@ namespace orrery::cli {
 
 struct TypedRequest {
   estimate::Request request;
-  config::Node fields;                           // given fields by name
-  config::Node values = config::mapping_node();  // choices of a plan of which several values are given
+  config::Node fields;                            // given fields by name
+  config::Node values = config::mapping_node();   // choices of a plan of which several values are given
+  config::Node section = config::mapping_node();  // fields of the command's own section of the scenario
 
   [[nodiscard]] bool has(const std::string& field) const { return fields.find(field) != nullptr; }
 
@@ -35,7 +36,8 @@ class RequestFlags {
   struct Base {
     config::Node fields = config::mapping_node();
     std::vector<std::string> optional = {};
-    bool values = false;  // whether choices of a plan may have several values: 4,8 and 1..16
+    bool values = false;       // whether choices of a plan may have several values: 4,8 and 1..16
+    std::string section = {};  // key of the command's own fields in the scenario: "campaign"
   };
 
   // Priority: flags, then --set, then the scenario file, then the base. Reports all errors, including missing fields;

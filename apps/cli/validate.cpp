@@ -24,7 +24,8 @@ constexpr const char* kFooter = R"(Examples
   orrery validate --worst 3
 
 A table has the columns of training.csv, dlrm_moe.csv, inference.csv, kernels.csv or collectives.csv in data/measurements;
-the header decides the kind of table. Measured columns have no effect on predictions; their cells may be empty.
+the header decides the kind of table. So do tables of whole training runs (gpu_hours, energy_mwh, carbon_t) and of training
+over wide areas (inner_steps, metric, value), whose figures are predicted one by one. Measured columns have no effect on predictions; their cells may be empty.
 A table with the columns id, args and measured_s (and, if you like, source) has a command in each row: args are the words
 after "orrery", such as estimate --model llama-3.1-8b --cluster dgx-h100 --devices 8 --global-batch 64 --seq 8192.
 Exit codes: 0 done, 2 bad input, 3 internal error.

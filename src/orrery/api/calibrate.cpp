@@ -148,6 +148,8 @@ class Reader {
       case TableKind::collectives: return read_rows(csv, kind, validate::collective_fields());
       case TableKind::training:
       case TableKind::dlrm_moe:
+      case TableKind::campaigns:
+      case TableKind::wan:
       case TableKind::inference: break;
     }
     return fail(

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "orrery/campaign/spec.hpp"
 #include "orrery/core/error.hpp"
 #include "orrery/estimate/request.hpp"
 #include "orrery/explore/space_file.hpp"
@@ -39,6 +40,7 @@ struct PlanRequest {
   double headroom = 0.0;                         // part of a device's usable memory that plans leave free
   std::vector<std::int64_t> device_counts;       // searched one after the other, instead of job.devices
   results::Objective objective = results::Objective::step_time;
+  campaign::Spec campaign;        // for objectives of campaigns
   std::optional<Seconds> within;  // the longest step that counts; not where batches follow from plans
   std::size_t top = 5;
   bool variants = false;  // the best plans, however alike; else the best of every combination of degrees

@@ -4,6 +4,7 @@
 // an odd constant, with its bits mixed. Good enough to sample a space; not for cryptography.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "orrery/core/error.hpp"
@@ -35,5 +36,27 @@ class RandomStream {
  private:
   std::uint64_t state_;
 };
+
+// Uniform in [0, 1), 53 bits.
+[[nodiscard]] inline double uniform(RandomStream& random) {
+  return static_cast<double>(random.bits() >> 11U) * 0x1p-53;
+}
+
+// Exponential with this rate (> 0).
+[[nodiscard]] inline double exponential(RandomStream& random, double rate) {
+  return -std::log1p(-uniform(random)) / rate;
+}
+
+// A Poisson count, by its exponential waiting times: the cost grows with the mean.
+[[nodiscard]] inline std::int64_t poisson(RandomStream& random, double mean) {
+  std::int64_t count = -1;
+  for (double at = 0.0; at <= mean; at += exponential(random, 1.0)) { ++count; }
+  return count;
+}
+
+// The stream of one of many repetitions of a random experiment.
+[[nodiscard]] inline RandomStream stream_of(std::uint64_t seed, std::uint64_t repetition) {
+  return RandomStream(RandomStream(seed).bits() ^ RandomStream(~repetition).bits());
+}
 
 }  // namespace orrery

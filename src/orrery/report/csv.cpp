@@ -1,5 +1,6 @@
 #include "orrery/report/csv.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 
@@ -31,12 +32,16 @@ std::string csv_field(std::string_view text) {
 }
 
 std::string predictions_csv(std::span<const results::Prediction> predictions) {
-  std::string text = "id,family,measured,predicted,ape,skipped_reason,p10_s,p90_s,spread,taken_as\n";
+  // The column `metric` is for tables with figures that are not times.
+  const bool has_metrics =
+      std::any_of(predictions.begin(), predictions.end(), [](const auto& row) { return !row.metric.empty(); });
+  std::string text = "id,family,measured,predicted,ape,skipped_reason,p10_s,p90_s,spread,taken_as";
+  text += has_metrics ? ",metric\n" : "\n";
   for (const auto& row : predictions) {
-    text +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{}\n", csv_field(row.id), csv_field(row.family), number(row.measured_s),
-                    number(row.predicted_s), number(magnitude(row.signed_error())), csv_field(row.skipped_reason),
-                    number(row.p10_s), number(row.p90_s), csv_field(row.spread), csv_field(row.taken_as));
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{}{}\n", csv_field(row.id), csv_field(row.family),
+                        number(row.measured_s), number(row.predicted_s), number(magnitude(row.signed_error())),
+                        csv_field(row.skipped_reason), number(row.p10_s), number(row.p90_s), csv_field(row.spread),
+                        csv_field(row.taken_as), has_metrics ? "," + csv_field(row.metric) : std::string());
   }
   return text;
 }

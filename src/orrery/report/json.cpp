@@ -269,6 +269,15 @@ std::string plan_json(const results::PlanSearch& search) {
   if (!search.by_devices.empty()) { add_fields(json, {{"by_devices", by_devices_json(search.by_devices)}}); }
   if (!search.front.empty()) { add_fields(json, {{"front", ranked_json(search.front, add_one)}}); }
   add_fields(json, {{"not_searched", search.not_searched}, {"objective", config::enum_name(search.objective)}});
+  if (!search.campaigns.empty()) {
+    add_fields(json, {{"campaigns", json_list(search.campaigns, [](const results::PlanCampaign& campaign) {
+                         return json_object({{"days", campaign.days},
+                                             {"ettr", campaign.ettr},
+                                             {"usd", campaign.usd},
+                                             {"kwh", campaign.kwh},
+                                             {"co2_kg", campaign.co2_kg}});
+                       })}});
+  }
   if (search.nearest) { add_fields(json, {{"nearest", nearest_json(*search.nearest)}}); }
   if (!search.what_if.empty()) { add_fields(json, {{"what_if", what_if_json(search.what_if)}}); }
   if (!search.explanation.empty()) { add_fields(json, {{"explanation", search.explanation}}); }

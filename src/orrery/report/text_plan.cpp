@@ -277,6 +277,26 @@ std::string interval_line(const std::vector<results::Estimate>& best) {
 
 }  // namespace
 
+namespace {
+
+// Of the best plans, if the objective is of campaigns.
+std::string campaigns_table(const results::PlanSearch& search) {
+  if (search.campaigns.empty()) { return {}; }
+  Table table;
+  for (const char* header : {"campaign of plan", "days", "useful", "USD", "MWh", "t CO2e"}) { table.column(header); }
+  const auto figure = [](const std::optional<double>& value, double unit) {
+    return value ? fmt::format("{:.4g}", *value / unit) : std::string("-");
+  };
+  for (std::size_t i = 0; i < search.campaigns.size(); ++i) {
+    const auto& one = search.campaigns[i];
+    table.row({std::to_string(i + 1), fmt::format("{:.4g}", one.days), percent(one.ettr),
+               one.usd ? dollars(*one.usd) : std::string("-"), figure(one.kwh, 1e3), figure(one.co2_kg, 1e3)});
+  }
+  return fmt::format("\n{}(of the {} plans with the shortest steps)\n", table.text(), search.campaigns_of);
+}
+
+}  // namespace
+
 std::string plan_text(const results::PlanSearch& search, TextStyle style) {
   std::string text;
   if (search.best.empty()) {
@@ -286,6 +306,7 @@ std::string plan_text(const results::PlanSearch& search, TextStyle style) {
     text += interval_line(search.best) + padding_lines(search.best);
     text += dim("mb: micro-batch, sp: sequence parallelism, comm: exposed communication", style) + "\n";
   }
+  text += campaigns_table(search);
   if (!search.by_devices.empty()) { text += by_devices_table(search); }
   if (!search.front.empty()) {
     text += fmt::format("\nPareto front of time{} and memory\n", search.by_devices.empty() ? "" : ", devices");

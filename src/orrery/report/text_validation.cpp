@@ -60,8 +60,11 @@ std::string worst_table(const std::vector<const results::Prediction*>& rows) {
   table.column("largest errors", Table::Align::left).column("family", Table::Align::left);
   table.column("measured").column("predicted").column("error");
   for (const auto* row : rows) {
-    table.row({"  " + cut_to(row->id, 40), cut_to(row->family, 20), config::format_seconds(Seconds(*row->measured_s)),
-               config::format_seconds(Seconds(*row->predicted_s)), signed_percent(*row->signed_error())});
+    const auto figure = [&](double value) {
+      return row->metric.empty() ? config::format_seconds(Seconds(value)) : fmt::format("{:.4g}", value);
+    };
+    table.row({"  " + cut_to(row->id, 40), cut_to(row->family, 20), figure(*row->measured_s), figure(*row->predicted_s),
+               signed_percent(*row->signed_error())});
   }
   return table.text();
 }

@@ -44,11 +44,19 @@ struct NearestPlan {
   std::vector<FittingChange> changes;
 };
 
+// What the campaign of a plan comes to.
+struct PlanCampaign {
+  double days = 0, ettr = 0;
+  std::optional<double> usd, kwh, co2_kg;
+};
+
 struct PlanSearch {
   SpaceCounts space;
   double wall_s = 0;  // set by the caller: the library reads no clock
   Objective objective = Objective::step_time;
   std::vector<Estimate> best;               // best first; ties in axis order
+  std::vector<PlanCampaign> campaigns;      // of the best plans, in their order, if the objective is of campaigns
+  std::size_t campaigns_of = 0;             // plans with the shortest steps whose campaigns were compared
   std::vector<Estimate> front;              // if requested: the Pareto front of time, memory and devices
   std::vector<DeviceRow> by_devices;        // if several numbers of devices were requested: each, ascending
   std::vector<std::string> without_effect;  // axes of the space without effect on the model: counted, not priced

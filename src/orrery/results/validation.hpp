@@ -26,6 +26,7 @@ struct Prediction {
   std::optional<double> p10_s = {}, p90_s = {};  // 80 % interval of the prediction
   std::string spread = {};                       // the kind of job of that interval; empty: none
   std::vector<Share> terms = {};                 // of the rows with the largest errors, if requested
+  std::string metric = {};                       // what is compared, where it is not a time in seconds: "gpu_hours"
   bool feasible = true;                          // by the memory model; the time is predicted in any case
 
   [[nodiscard]] std::optional<double> signed_error() const {

@@ -14,7 +14,7 @@ struct Mark {
 constexpr std::array kMarks = {
     Mark{"args", TableKind::commands}, Mark{"collective", TableKind::collectives}, Mark{"op", TableKind::kernels},
     Mark{"isl", TableKind::inference}, Mark{"osl", TableKind::inference},          Mark{"experts", TableKind::dlrm_moe},
-    Mark{"topk", TableKind::dlrm_moe},
+    Mark{"topk", TableKind::dlrm_moe}, Mark{"gpu_hours", TableKind::campaigns},    Mark{"inner_steps", TableKind::wan},
 };
 
 }  // namespace
@@ -26,6 +26,8 @@ std::string_view name_of(TableKind kind) {
     case TableKind::inference: return "inference";
     case TableKind::kernels: return "kernels";
     case TableKind::collectives: return "collectives";
+    case TableKind::campaigns: return "campaigns";
+    case TableKind::wan: return "wan";
     case TableKind::commands: return "commands";
   }
   throw_internal_error("known kind", __FILE__, __LINE__);

@@ -15,6 +15,8 @@ enum class TableKind : std::uint8_t {
   inference,    // batches of requests
   kernels,      // single kernels
   collectives,  // single collectives and messages
+  campaigns,    // whole training runs: figures.hpp
+  wan,          // training over wide areas
   commands,     // any of these, as the flags of a command
 };
 

@@ -106,6 +106,14 @@ Result<Measurement> time_in(TableKind kind, const Csv& csv, const CsvRow& row) {
 
 }  // namespace
 
+Result<Measurement> figure_measured(const Csv& csv, const CsvRow& row, const std::string& column) {
+  ORRERY_TRY(value, positive(csv, row, column.c_str(), "a number"));
+  const std::string basis(cell_text(csv, row, column + "_basis"));
+  const bool is_bound =
+      basis.find("upper bound") != std::string::npos || basis.find("lower bound") != std::string::npos;
+  return Measurement{value, is_bound ? fmt::format("{} is a bound: {}", column, basis) : std::string()};
+}
+
 Result<Measurement> measurement_of(TableKind kind, const Csv& csv, const CsvRow& row) {
   ORRERY_TRY(measurement, time_in(kind, csv, row));
   const std::string_view reason = cell_text(csv, row, "unscored");

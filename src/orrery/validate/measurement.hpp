@@ -23,5 +23,7 @@ struct Measurement {
 // A column `unscored` has the reason why a row has no score. A blank ("n/a" is one), zero or negative value is no
 // measurement. Errors: text that is not a number.
 [[nodiscard]] Result<Measurement> measurement_of(TableKind kind, const Csv& csv, const CsvRow& row);
+// Of a figure of campaigns and wan: the number in `column`.
+[[nodiscard]] Result<Measurement> figure_measured(const Csv& csv, const CsvRow& row, const std::string& column);
 
 }  // namespace orrery::validate

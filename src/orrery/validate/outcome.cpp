@@ -110,6 +110,10 @@ std::vector<results::Share> terms(const KernelScenario& scenario) {
 
 std::vector<results::Share> terms(const CollectiveScenario&) { return {}; }
 
+// In the unit of the figure, not in seconds.
+Outcome outcome(const FigureScenario& figure) { return {Seconds(figure.value), {}, figure.taken_as}; }
+std::vector<results::Share> terms(const FigureScenario&) { return {}; }
+
 Outcome outcome(const CollectiveScenario& scenario) {
   const network::Fabric fabric(scenario.cluster);
   network::Group group;

@@ -22,13 +22,14 @@
 #include "orrery/parallel/plan.hpp"
 #include "orrery/parallel/program.hpp"
 #include "orrery/validate/facts.hpp"
+#include "orrery/validate/figures.hpp"
 #include "orrery/validate/rows.hpp"
 #include "orrery/validate/skip.hpp"
 #include "orrery/workload/model.hpp"
 
 namespace orrery::validate {
 
-using AnyRow = std::variant<TrainingRow, ExpertRow, InferenceRow, KernelRow, CollectiveRow, CommandRow>;
+using AnyRow = std::variant<TrainingRow, ExpertRow, InferenceRow, KernelRow, CollectiveRow, CommandRow, FigureRow>;
 
 // The fastest plan of a job in the space that ships for its task. Errors: as of `orrery plan`; nothing fits.
 using BestPlan = std::function<Result<parallel::Plan>(const estimate::Request&)>;

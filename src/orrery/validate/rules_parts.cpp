@@ -88,7 +88,8 @@ void change_memory(hardware::Accelerator& accelerator, const MachineFacts& machi
 Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalogue, const std::string& data_directory,
                                  const AnyRow& any) {
   if (const auto* call = std::get_if<CollectiveRow>(&any)) { return add_parts(parts, catalogue, *call); }
-  if (std::holds_alternative<CommandRow>(any)) { return std::monostate{}; }  // reads its own
+  const bool reads_its_own = std::holds_alternative<CommandRow>(any) || std::holds_alternative<FigureRow>(any);
+  if (reads_its_own) { return std::monostate{}; }
   const auto [gpu_type, stack, name] = std::visit(
       [](const auto& row) {
         std::string_view profile, model;

@@ -14,6 +14,7 @@
 #include "orrery/estimate/spread.hpp"
 #include "orrery/validate/commands.hpp"
 #include "orrery/validate/csv.hpp"
+#include "orrery/validate/figures.hpp"
 #include "orrery/validate/kind.hpp"
 #include "orrery/validate/measurement.hpp"
 #include "orrery/validate/outcome.hpp"
@@ -89,6 +90,47 @@ Result<std::vector<std::string>> append(Table& table, const Csv& csv, TableKind 
   return seen;
 }
 
+// The metrics of a row, and the column of each.
+std::vector<std::pair<std::string, std::string>> figures_of(const CampaignColumns&) {
+  std::vector<std::pair<std::string, std::string>> figures;
+  for (const auto metric : campaign_metrics()) { figures.emplace_back(metric, metric); }
+  return figures;
+}
+std::vector<std::pair<std::string, std::string>> figures_of(const WanColumns& row) { return {{row.metric, "value"}}; }
+
+// Rows with several figures: a prediction for each.
+template <class Row>
+Result<std::vector<std::string>> append_figures(Table& table, const Csv& csv, TableKind kind,
+                                                std::span<const Field<Row>> fields,
+                                                const std::vector<std::string>& families) {
+  ORRERY_TRY(columns, Columns<Row>::of(csv, fields, name_of(kind)));
+  std::vector<std::string> seen;
+  for (const auto& line : csv.rows) {
+    const Row row = columns.row(line);
+    for (const auto& [metric, column] : figures_of(row)) {
+      const std::string& family = kind == TableKind::campaigns ? metric : row.family;
+      note(seen, family);
+      if (!requested(families, family)) { continue; }
+      ORRERY_TRY(measured, figure_measured(csv, line, column));
+      results::Prediction prediction;
+      prediction.id = cell_text(csv, line, "id");
+      prediction.kind = name_of(kind);
+      prediction.family = family;
+      prediction.metric = metric;
+      prediction.measured_s = measured.seconds;
+      prediction.unscored_reason = measured.unscored_reason;
+      FigureRow figure;
+      figure.family = family;
+      figure.unreadable = row.unreadable;
+      figure.of = row;
+      figure.metric = metric;
+      table.rows.push_back(std::move(figure));
+      table.predictions.push_back(std::move(prediction));
+    }
+  }
+  return seen;
+}
+
 template <class Row>
 Result<std::vector<std::string>> append_rows(Table& table, const Csv& csv, TableKind kind,
                                              std::span<const Field<Row>> fields,
@@ -107,6 +149,8 @@ Result<std::vector<std::string>> append_file(Table& table, const std::string& fi
     case TableKind::inference: return append_rows(table, csv, kind, inference_fields(), families);
     case TableKind::kernels: return append_rows(table, csv, kind, kernel_fields(), families);
     case TableKind::collectives: return append_rows(table, csv, kind, collective_fields(), families);
+    case TableKind::campaigns: return append_figures(table, csv, kind, campaign_fields(), families);
+    case TableKind::wan: return append_figures(table, csv, kind, wan_fields(), families);
     case TableKind::commands: return append_rows(table, csv, kind, command_fields(), families);
   }
   throw_internal_error("known kind", __FILE__, __LINE__);

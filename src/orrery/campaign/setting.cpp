@@ -1,0 +1,234 @@
+#include "orrery/campaign/setting.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "orrery/campaign/spares.hpp"
+#include "orrery/campaign/wide_area.hpp"
+#include "orrery/config/units_text.hpp"
+
+namespace orrery::campaign {
+
+namespace {
+
+constexpr double kYearSeconds = 365.0 * kDaySeconds;
+const BytesPerSecond kStoragePerNode(
+    1e9);                              // Llama 3: 2 TB/s sustained for 2,048 nodes (arXiv:2407.21783, section 3.3.1)
+const BytesPerSecond kHostLink(25e9);  // where the cluster does not state the link to host memory
+
+BytesPerSecond host_link(const hardware::Cluster& cluster) {
+  const BytesPerSecond stated = cluster.second_tier.bandwidth;
+  return stated > BytesPerSecond(0) ? stated : kHostLink;
+}
+
+double per_day(double count) { return count / kDaySeconds; }
+
+// Rates of everything that interrupts the job.
+void add_failures(Process& process, const Job& job, const Spec& spec, double rate, const Size& size) {
+  const double nodes = size.nodes, per_node = static_cast<double>(node_devices(job.cluster)) / kRatedNode;
+  const double failing = per_day(nodes * per_node * rate / 1000.0) * size.rate_factor;
+  process.job_failures = Hertz(per_day(spec.job_failures_per_day) + failing * (1.0 - spec.repair_share));
+  process.nodes.push_back({Hertz(failing * spec.repair_share), 1});
+  for (const auto& domain : spec.domains) {
+    const double groups = nodes / static_cast<double>(domain.nodes);
+    process.nodes.push_back({Hertz(per_day(groups * domain.failures_per_1000_days / 1000.0)), domain.nodes});
+  }
+  const double devices = nodes * static_cast<double>(node_devices(job.cluster));
+  process.corruptions = Hertz(devices * spec.corruptions_per_device_year / kYearSeconds);
+  process.validate_every = spec.validate_every;
+  process.validation_latency = spec.validation_latency;
+  process.repair = spec.repair;
+}
+
+results::CheckpointFacts checkpoint_of(const Job& job, const Spec& spec, double nodes) {
+  results::CheckpointFacts facts;
+  const double devices = nodes * static_cast<double>(node_devices(job.cluster));
+  facts.total = Bytes(job.parameters * spec.checkpoint_bytes_per_parameter.value_or(job.bytes_per_parameter));
+  facts.per_device = facts.total / devices;
+  facts.storage = spec.storage_bandwidth.value_or(kStoragePerNode * nodes);
+  const Seconds write = facts.total / facts.storage;
+  const Seconds copy = facts.per_device / host_link(job.cluster);
+  facts.pause = spec.checkpoint_pause.value_or(spec.checkpoint_barrier + (spec.checkpoint_async ? copy : write));
+  facts.flush = spec.checkpoint_async ? spec.checkpoint_flush.value_or(write) : Seconds(0);
+  facts.load = max(write, copy);
+  return facts;
+}
+
+// Copies in memory that a failure of each kind leaves.
+double recoverable_share(const Process& process, const Spec& spec) {
+  double lost = 0.0;
+  for (const auto& nodes : process.nodes) {
+    const bool keeps = spec.memory_across == Across::rack || nodes.nodes < spec.memory_copies;
+    if (!keeps || spec.memory_copies < 2) { lost += nodes.rate.value(); }
+  }
+  const double all = process.failures().value();
+  return all > 0.0 ? 1.0 - lost / all : 1.0;
+}
+
+// Reclaimed nodes: failures, or stops without lost work if a checkpoint fits into the notice.
+void add_reclaims(Setting& setting, const Spec& spec, const Size& size) {
+  Process& process = setting.process;
+  const Hertz rate(per_day(size.nodes * (spec.reclaims_per_node_day + size.reclaims_per_node_day)));
+  if (spec.reclaim_notice < setting.checkpoint.pause + setting.checkpoint.flush) {
+    process.job_failures += rate;
+    return;
+  }
+  const double stopped = rate * (process.downtime.restart + setting.checkpoint.pause + setting.checkpoint.flush);
+  setting.planned = stopped / (1.0 + stopped);
+}
+
+void set_intervals(Setting& setting, const Spec& spec) {
+  Process& process = setting.process;
+  auto& facts = setting.checkpoint;
+  const Hertz rate = process.failures();
+  const Seconds pause = facts.pause + spec.flush_slowdown * facts.flush;
+  if (!spec.memory_checkpoint_every) {
+    process.interval = spec.checkpoint_every ? Interval{*spec.checkpoint_every, pause, facts.flush}
+                                             : best_interval(rate, pause, facts.flush);
+    facts.useful = process.interval.useful;
+    facts.interval = process.interval.length();
+    return;
+  }
+  Tiers tiers;
+  tiers.memory = {*spec.memory_checkpoint_every, spec.memory_checkpoint_pause, Seconds(0)};
+  tiers.storage_pause = pause;
+  tiers.recoverable = facts.recoverable = recoverable_share(process, spec);
+  const Downtime& down = process.downtime;
+  tiers.memory_downtime = down.unprotected + down.restart - facts.load;
+  tiers.storage_downtime = down.unprotected + down.restart + facts.flush;  // a failure in a flush returns further
+  const double least = std::max(1.0, std::ceil(facts.flush / tiers.memory.length()));
+  // Where every failure leaves a copy, storage is written once a day nevertheless.
+  const auto daily = static_cast<std::int64_t>(std::max(1.0, std::floor(kDaySeconds / tiers.memory.length().value())));
+  tiers.pieces =
+      spec.checkpoint_every
+          ? static_cast<std::int64_t>(std::max(1.0, std::round(*spec.checkpoint_every / tiers.memory.useful)))
+          : std::max(static_cast<std::int64_t>(least), std::min(daily, best_pieces(rate, tiers)));
+  facts.memory_interval = tiers.memory.length();
+  facts.useful = tiers.memory.useful * static_cast<double>(tiers.pieces);
+  facts.interval = tiers.piece_length() * static_cast<double>(tiers.pieces);
+  process.tiers = tiers;
+}
+
+void set_spares(Setting& setting, const Job& job, const Spec& spec, double nodes) {
+  std::vector<RepairClass> classes;
+  for (const auto& one : setting.process.nodes) { classes.push_back({one.nodes, one.rate * spec.repair}); }
+  setting.in_repair = repair_distribution(classes);
+  setting.spares = spec.spares.value_or(spares_for(spec.spares_probability, setting.in_repair));
+  if (spec.when_short == WhenShort::wait) {
+    setting.process.spares = setting.spares;
+    return;
+  }
+  const auto all = static_cast<std::int64_t>(std::llround(nodes));
+  setting.shrunk = spec.regroup ? regrouped_throughput(all, replica_nodes(job), setting.spares, setting.in_repair)
+                                : fixed_throughput(all, replica_nodes(job), setting.spares, setting.in_repair);
+}
+
+}  // namespace
+
+double tokens_per_step(const Job& job, const Spec& spec) {
+  const auto& estimate = job.estimate;
+  return static_cast<double>(estimate.global_batch) * static_cast<double>(std::max<std::int64_t>(1, estimate.seq)) *
+         static_cast<double>(spec.sites);
+}
+
+std::int64_t node_devices(const hardware::Cluster& cluster) {
+  constexpr std::int64_t kWidestNode = 16;
+  if (!cluster.dimensions.empty() && cluster.dimensions.front().host > 0) { return cluster.dimensions.front().host; }
+  const std::int64_t inner = std::min(cluster.node_size(), cluster.devices);
+  return inner <= kWidestNode ? inner : static_cast<std::int64_t>(kRatedNode);
+}
+
+std::int64_t replica_nodes(const Job& job) {
+  const std::int64_t dp = std::max<std::int64_t>(1, job.estimate.plan.number("dp"));
+  const std::int64_t devices = std::max<std::int64_t>(1, job.estimate.devices / dp);
+  const std::int64_t node = node_devices(job.cluster);
+  return (devices + node - 1) / node;
+}
+
+Setting setting_of(const Job& job, const Spec& spec, double rate, const Size& size) {
+  Setting setting;
+  Process& process = setting.process;
+  add_failures(process, job, spec, rate, size);
+  setting.checkpoint = checkpoint_of(job, spec, size.nodes);
+  const double doublings = std::log2(std::max(1.0, size.nodes));
+  process.downtime = {spec.detection,
+                      spec.restart + spec.queue + spec.restart_per_doubling * doublings + setting.checkpoint.load};
+  add_reclaims(setting, spec, size);
+  set_intervals(setting, spec);
+  set_spares(setting, job, spec, size.nodes);
+  const double per_node = static_cast<double>(node_devices(job.cluster)) / kRatedNode;
+  const double slow =
+      per_day(size.nodes * per_node * spec.slowdowns_per_1000_node_days / 1000.0) * spec.slowdown.value();
+  setting.slowness = 1.0 + std::expm1(-slow) * (1.0 - 1.0 / spec.slowdown_factor);
+  const double maintained = std::min(1.0, spec.maintenance_per_day * spec.maintenance.value() / kDaySeconds);
+  setting.planned = 1.0 - (1.0 - setting.planned) * (1.0 - maintained);
+  if (spec.sites > 1) {
+    const auto round = round_of(spec, job.estimate.step_time, job.parameters);
+    setting.utilization = round.utilization * kept_share(spec, round.length);
+  }
+  const Seconds window = process.validate_every + process.validation_latency;
+  if (setting.checkpoint.interval > Seconds(0)) {
+    setting.checkpoint.kept = 1 + static_cast<std::int64_t>(std::ceil(window / setting.checkpoint.interval));
+    setting.checkpoint.needed = setting.checkpoint.total / setting.checkpoint.interval;
+  }
+  return setting;
+}
+
+std::vector<Diagnostic> problems(const Job& job, const Spec& spec, const Setting& setting) {
+  using config::format_seconds;
+  std::vector<Diagnostic> found;
+  const auto& facts = setting.checkpoint;
+  if (spec.checkpoint_every && facts.interval < facts.flush) {
+    found.push_back({{"", 0, 0, "--checkpoint-every"},
+                     fmt::format("{}: the flush of {} takes {}, longer than the interval; write every {} or longer, or "
+                                 "give storage of {}",
+                                 format_seconds(*spec.checkpoint_every), config::format_bytes(facts.total),
+                                 format_seconds(facts.flush), format_seconds(facts.flush),
+                                 config::format_rate(facts.total / facts.interval))});
+  }
+  const Hertz rate = setting.process.failures();
+  const Seconds mean(rate > Hertz(0) ? 1.0 / rate.value() : HUGE_VAL);
+  const Seconds needed = max(setting.process.downtime.restart, facts.pause);
+  if (mean < needed) {
+    const double devices = static_cast<double>(job.estimate.devices);
+    const auto largest = static_cast<std::int64_t>(devices * (mean / needed));
+    const bool of_restart = setting.process.downtime.restart >= facts.pause;
+    found.push_back(
+        {{"", 0, 0, "--devices"},
+         fmt::format("{}: a failure every {}, faster than {} of {}: the job cannot progress; at most {} devices "
+                     "can",
+                     job.estimate.devices, format_seconds(mean), of_restart ? "a restart" : "a checkpoint",
+                     format_seconds(needed), largest)});
+  }
+  const double lost = setting.process.corruptions * (spec.validate_every / 2.0 + spec.validation_latency);
+  if (lost >= 1.0) {
+    found.push_back(
+        {{"", 0, 0, "--validate-every"},
+         fmt::format("{}: corruption strikes {:.3g} times between validations; validate more often",
+                     format_seconds(spec.validate_every), setting.process.corruptions * spec.validate_every)});
+  }
+  return found;
+}
+
+Bar bar_of(const Setting& setting) {
+  Bar bar;
+  bar.shares = shares_of(setting.process);
+  double& useful = bar.shares.useful;
+  bar.slow = useful * (1.0 - setting.slowness);
+  useful -= bar.slow;
+  bar.shares.short_of_spares += useful * (1.0 - setting.shrunk);
+  useful *= setting.shrunk;
+  bar.exchange = useful * (1.0 - setting.utilization);
+  useful *= setting.utilization;
+  for (double* part :
+       {&bar.shares.useful, &bar.shares.pauses, &bar.shares.lost_work, &bar.shares.detection, &bar.shares.restart,
+        &bar.shares.corruption, &bar.shares.short_of_spares, &bar.slow, &bar.exchange}) {
+    *part *= 1.0 - setting.planned;
+  }
+  bar.planned = setting.planned;
+  return bar;
+}
+
+}  // namespace orrery::campaign

@@ -1,0 +1,66 @@
+// A job of one size at one failure rate as a stochastic process, and where its time goes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orrery/campaign/simulate.hpp"
+#include "orrery/campaign/spec.hpp"
+#include "orrery/hardware/cluster.hpp"
+#include "orrery/results/campaign.hpp"
+#include "orrery/results/estimate.hpp"
+
+namespace orrery::campaign {
+
+inline constexpr double kDaySeconds = 86'400.0;
+inline constexpr double kRatedNode = 8.0;  // accelerators of the nodes that failure rates are for
+
+// Job and plan.
+struct Job {
+  results::Estimate estimate;
+  std::vector<std::string> chosen;
+  hardware::Cluster cluster;
+  double parameters = 0;
+  double bytes_per_parameter = 0;  // of a checkpoint, as the stack keeps weights and optimizer state
+  double grid_g_per_kwh = 0;
+  std::string grid;  // "FR, 56 g CO2e/kWh (2023)"
+};
+
+[[nodiscard]] double tokens_per_step(const Job& job, const Spec& spec);
+[[nodiscard]] std::int64_t node_devices(const hardware::Cluster& cluster);
+// Nodes of one data-parallel replica, at least 1.
+[[nodiscard]] std::int64_t replica_nodes(const Job& job);
+
+// What a stretch of the campaign has: its size, and what multiplies the failure rate.
+struct Size {
+  double nodes = 0;
+  double rate_factor = 1;
+  double reclaims_per_node_day = 0;
+};
+
+struct Setting {
+  Process process;
+  double slowness = 1;     // throughput with slow nodes / without
+  double shrunk = 1;       // throughput with missing nodes / with all
+  double planned = 0;      // share of planned stops
+  double utilization = 1;  // compute / round, of training over wide areas
+  std::int64_t spares = 0;
+  std::vector<double> in_repair;  // distribution
+  results::CheckpointFacts checkpoint;
+};
+
+// `rate`: failures per 1,000 days of a node of eight.
+[[nodiscard]] Setting setting_of(const Job& job, const Spec& spec, double rate, const Size& size);
+
+// Errors that depend on the job: a flush longer than its interval; failures that are faster than restarts.
+[[nodiscard]] std::vector<Diagnostic> problems(const Job& job, const Spec& spec, const Setting& setting);
+
+// Shares of the elapsed time, in the order of the bar; `useful` is the first.
+struct Bar {
+  Shares shares;
+  double slow = 0, planned = 0, exchange = 0;
+};
+[[nodiscard]] Bar bar_of(const Setting& setting);
+
+}  // namespace orrery::campaign

@@ -1,0 +1,124 @@
+#include "orrery/campaign/stretches.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "orrery/campaign/dates.hpp"
+
+namespace orrery::campaign {
+
+namespace {
+
+constexpr double kHourSeconds = 3600.0;
+
+double job_nodes(const Job& job) {
+  return static_cast<double>(job.estimate.devices) / static_cast<double>(node_devices(job.cluster));
+}
+
+// Useful time per second, as a multiple of that of the job's own size: whole replicas only.
+double relative_size(const Job& job, double nodes) {
+  const double own = job_nodes(job);
+  if (nodes == own) { return 1.0; }
+  const auto replica = static_cast<double>(replica_nodes(job));
+  return std::floor(nodes / replica) * replica / own;
+}
+
+void add(Bar& sum, const Bar& bar, double seconds) {
+  const auto each = [seconds](double& into, double share) { into += share * seconds; };
+  each(sum.shares.useful, bar.shares.useful);
+  each(sum.shares.pauses, bar.shares.pauses);
+  each(sum.shares.lost_work, bar.shares.lost_work);
+  each(sum.shares.detection, bar.shares.detection);
+  each(sum.shares.restart, bar.shares.restart);
+  each(sum.shares.corruption, bar.shares.corruption);
+  each(sum.shares.short_of_spares, bar.shares.short_of_spares);
+  each(sum.slow, bar.slow);
+  each(sum.planned, bar.planned);
+  each(sum.exchange, bar.exchange);
+}
+
+void add_hours(Hours& hours, const Job& job, const Spec& spec, const Stretch& stretch, const Setting& setting,
+               const Bar& bar, double seconds) {
+  const auto per_node = static_cast<double>(node_devices(job.cluster)) * static_cast<double>(spec.sites);
+  const double devices = stretch.size.nodes * per_node, elapsed = seconds / kHourSeconds;
+  const double down = bar.shares.detection + bar.shares.restart + bar.shares.short_of_spares + bar.planned;
+  const double spare = static_cast<double>(setting.spares) * per_node;
+  hours.busy += devices * elapsed * (1.0 - down);
+  hours.down += devices * elapsed * down;
+  hours.spare += spare * elapsed;
+  if (stretch.usd_per_device_hour) {
+    hours.at_stretch_prices += (devices + spare) * elapsed;
+    hours.at_stretch_prices_usd += (devices + spare) * elapsed * *stretch.usd_per_device_hour;
+  }
+}
+
+}  // namespace
+
+std::optional<Date> first_day(const Spec& spec) {
+  if (!spec.start.empty()) { return date_of(spec.start); }
+  if (!spec.capacity.empty()) { return date_of(spec.capacity.front().from); }
+  return std::nullopt;
+}
+
+std::vector<Stretch> stretches_of(const Job& job, const Spec& spec) {
+  std::vector<Stretch> stretches;
+  const auto day = first_day(spec);
+  for (const auto& one : spec.capacity) {
+    const auto days = date_of(one.from)->day - day->day;
+    Stretch stretch{Seconds(static_cast<double>(std::max<std::int64_t>(0, days)) * kDaySeconds),
+                    {static_cast<double>(one.nodes), 1.0, one.reclaims_per_node_day},
+                    one.usd_per_device_hour};
+    if (days <= 0) { stretches.clear(); }  // replaced before the first step
+    stretches.push_back(stretch);
+  }
+  const bool late = stretches.empty() || stretches.front().begin > Seconds(0);
+  if (late) { stretches.insert(stretches.begin(), Stretch{Seconds(0), {job_nodes(job), 1.0, 0.0}, {}}); }
+  if (!(spec.early_failures > Seconds(0)) || spec.early_failure_factor == 1.0) { return stretches; }
+  std::vector<Stretch> cut;
+  for (const auto& stretch : stretches) {
+    const bool is_new = cut.empty() || cut.back().begin < spec.early_failures;
+    if (is_new && stretch.begin > spec.early_failures && !cut.empty()) {
+      Stretch rest = cut.back();
+      rest.begin = spec.early_failures;
+      rest.size.rate_factor = 1.0;
+      cut.push_back(rest);
+    }
+    cut.push_back(stretch);
+    if (stretch.begin < spec.early_failures) { cut.back().size.rate_factor = spec.early_failure_factor; }
+  }
+  if (cut.back().begin < spec.early_failures) {
+    Stretch rest = cut.back();
+    rest.begin = spec.early_failures;
+    rest.size.rate_factor = 1.0;
+    cut.push_back(rest);
+  }
+  return cut;
+}
+
+Course course_of(const Job& job, const Spec& spec, const std::vector<Stretch>& stretches, Seconds work, double rate) {
+  Course course;
+  double left = work.value(), now = 0.0;
+  for (std::size_t i = 0; i < stretches.size() && left > 0.0; ++i) {
+    const Stretch& stretch = stretches[i];
+    const Setting setting = setting_of(job, spec, rate, stretch.size);
+    const Bar bar = bar_of(setting);
+    const double speed = bar.shares.useful * relative_size(job, stretch.size.nodes);
+    const double end = i + 1 < stretches.size() ? stretches[i + 1].begin.value() : HUGE_VAL;
+    const double seconds = speed > 0.0 ? std::min(left / speed, end - now) : end - now;
+    if (i == 0) { course.first = setting; }
+    add(course.seconds, bar, seconds);
+    add_hours(course.hours, job, spec, stretch, setting, bar, seconds);
+    // Failures strike while the job runs, and while it restarts from storage; not in detection or while it stands.
+    const double safe_restart = setting.process.tiers ? bar.shares.restart : 0.0;
+    const double exposed = 1.0 - bar.shares.detection - bar.shares.short_of_spares - bar.planned - safe_restart;
+    course.interruptions += setting.process.failures().value() * seconds * exposed;
+    course.corruptions += setting.process.corruptions.value() * seconds * bar.shares.useful;
+    course.variance += luck_of(setting.process, Seconds(bar.shares.useful * seconds)).variance;
+    left -= seconds * speed;
+    now += seconds;
+  }
+  course.elapsed = Seconds(now);
+  return course;
+}
+
+}  // namespace orrery::campaign

@@ -1,0 +1,229 @@
+#include "orrery/validate/figures.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "orrery/campaign/expenses.hpp"
+#include "orrery/campaign/setting.hpp"
+#include "orrery/campaign/wide_area.hpp"
+#include "orrery/estimate/estimator.hpp"
+#include "orrery/validate/commands.hpp"
+#include "orrery/validate/rules.hpp"
+#include "orrery/validate/spelling.hpp"
+#include "orrery/workload/model.hpp"
+
+namespace orrery::validate {
+
+namespace {
+
+using Run = CampaignColumns;
+using Wan = WanColumns;
+
+const std::array kRun = {
+    Field<Run>{"kind", &Run::family, true},
+    Field<Run>{"model", &Run::model, true},
+    Field<Run>{"params_b", &Run::params_b},
+    Field<Run>{"active_params_b", &Run::active_params_b},
+    Field<Run>{"tokens_b", &Run::tokens_b},
+    Field<Run>{"accelerator", &Run::accelerator, true},
+    Field<Run>{"devices", &Run::devices},
+    Field<Run>{"gpu_hours", &Run::gpu_hours},
+    Field<Run>{"gpu_hours_basis", &Run::gpu_hours_basis},
+    Field<Run>{"energy_mwh", &Run::energy_mwh},
+    Field<Run>{"energy_basis", &Run::energy_basis},
+    Field<Run>{"power_w_per_device", &Run::power_w},
+    Field<Run>{"pue", &Run::pue},
+    Field<Run>{"g_per_kwh", &Run::g_per_kwh},
+    Field<Run>{"carbon_basis", &Run::carbon_basis},
+    Field<Run>{"mfu", &Run::mfu},
+};
+
+const std::array kWan = {
+    Field<Wan>{"method", &Wan::family, true},     Field<Wan>{"metric", &Wan::metric, true},
+    Field<Wan>{"params_b", &Wan::params_b},       Field<Wan>{"step_s", &Wan::step_s},
+    Field<Wan>{"inner_steps", &Wan::inner_steps}, Field<Wan>{"bits_per_param", &Wan::bits_per_param},
+    Field<Wan>{"replicas", &Wan::replicas},       Field<Wan>{"bandwidth_gbps", &Wan::bandwidth_gbps},
+    Field<Wan>{"outer_s", &Wan::outer_s},
+};
+
+constexpr std::array<std::string_view, 3> kMetrics = {"gpu_hours", "energy_mwh", "carbon_t"};
+
+// Flags as their publications state them; what they leave open is chosen as `orrery estimate` chooses it.
+constexpr std::array kPlans = {
+    PublishedPlan{
+        "llama-3.1-405b",
+        "--model llama-3.1-405b --cluster meta-24k-roce --devices 16384 --global-batch 2048 --seq 8192 --tp 8 --pp 16",
+        "arXiv:2407.21783, table 4"},
+    PublishedPlan{
+        "deepseek-v3",
+        "--model deepseek-v3-mtp --cluster hgx-h800 --stack hai-llm --devices 2048 --global-batch 15360 --seq 4096 "
+        "--precision fp8 --pp 16 --ep 64 --micro-batch 1 --schedule dualpipe",
+        "arXiv:2412.19437, sections 3.2 and 4.2"},
+    PublishedPlan{
+        "bloom",
+        "--model bloom-176b --cluster dgx-a100 --stack megatron-deepspeed --devices 384 --global-batch 2048 --seq 2048 "
+        "--tp 4 --pp 12 --micro-batch 2 --zero 1 --recompute full",
+        "arXiv:2211.05100, section 3.4"},
+    PublishedPlan{
+        "mpt-7b",
+        "--model mpt-7b --cluster dgx-a100-40gb --stack fsdp --devices 440 --global-batch 1760 --seq 2048 --zero 3 "
+        "--recompute full",
+        "FULL_SHARD with activation checkpointing: mosaicml/llm-foundry "
+        "scripts/train/yamls/pretrain/mpt-7b.yaml@15fb4ffaa6; "
+        "unverified: the batch, from memory"},
+    PublishedPlan{
+        "pythia-2.8b",
+        "--model pythia-2.8b --cluster dgx-a100-40gb --stack megatron-deepspeed --devices 64 --global-batch 1024 "
+        "--seq 2048 --precision fp16 --tp 1 --micro-batch 16 --zero 1 --recompute full",
+        "EleutherAI/pythia models/2.8B/pythia-2.8b.yml@2d898509f4"},
+    PublishedPlan{
+        "pythia-12b",
+        "--model pythia-12b --cluster dgx-a100-40gb --stack megatron-deepspeed --devices 256 --global-batch 1024 "
+        "--seq 2048 --precision fp16 --tp 4 --micro-batch 8 --zero 1 --recompute full",
+        "EleutherAI/pythia models/12B/pythia-12b.yml@55e1182be2"},
+};
+
+const PublishedPlan* plan_of(const std::string& model) {
+  const std::string name = dashed(model);
+  const auto found =
+      std::find_if(kPlans.begin(), kPlans.end(), [&](const auto& plan) { return name.starts_with(plan.model); });
+  return found == kPlans.end() ? nullptr : found;
+}
+
+bool says(const std::string& text, std::string_view words) { return text.find(words) != std::string::npos; }
+
+// The share of useful time at usual failures and restarts.
+double useful_share(const Run& run, campaign::Job job) {
+  if (says(run.gpu_hours_basis, "no failures")) { return 1.0; }
+  const double nodes =
+      static_cast<double>(job.cluster.devices) / static_cast<double>(campaign::node_devices(job.cluster));
+  job.estimate.devices = job.cluster.devices;
+  const auto setting = campaign::setting_of(job, campaign::Spec{}, campaign::kUsualFailures, {nodes, 1.0, 0.0});
+  return campaign::bar_of(setting).shares.useful;
+}
+
+constexpr double kMixedAdam = 14.0;  // bytes of a checkpoint per parameter: bf16 weights, fp32 master and moments
+
+Skippable<double> hours_by_plan(const Run& run, const PublishedPlan& plan, const Parts& parts) {
+  CommandRow command;
+  command.args = "estimate " + std::string(plan.flags);
+  auto scenario = scenario_of(command, parts);
+  if (!scenario) { return skip(scenario.error()); }
+  estimate::Estimator estimator(scenario->model, scenario->cluster, scenario->stack, scenario->job);
+  campaign::Job job;
+  job.estimate = estimator.estimate(scenario->plan);
+  job.cluster = scenario->cluster;
+  job.parameters = static_cast<double>(workload::parameter_count(scenario->model).total);
+  job.bytes_per_parameter = kMixedAdam;
+  const double steps = *run.tokens_b * 1e9 / campaign::tokens_per_step(job, campaign::Spec{});
+  const double hours = steps * job.estimate.step_time.value() * static_cast<double>(job.cluster.devices) / 3600.0;
+  return hours / useful_share(run, job);
+}
+
+Skippable<double> hours_by_mfu(const Run& run, const Parts& parts) {
+  const MachineFacts* machine = machine_of(run.accelerator);
+  if (machine == nullptr) { return skip(fmt::format("unknown accelerator {}", run.accelerator)); }
+  if (!run.params_b) { return skip("params_b is not stated"); }
+  const hardware::Catalogue catalogue(parts.data_directory);
+  auto cluster = catalogue.cluster(std::string(machine->cluster), 0);
+  if (!cluster) { return skip(cluster.error().text()); }
+  const hardware::Accelerator& accelerator = cluster->accelerator;
+  auto peak = accelerator.peak(hardware::Precision::bf16);
+  if (!(peak > FlopsPerSecond(0))) { peak = accelerator.peak(hardware::Precision::fp16); }
+  const double parameters = run.active_params_b.value_or(*run.params_b) * 1e9;
+  const double flops = 6.0 * parameters * *run.tokens_b * 1e9;
+  campaign::Job job;
+  job.cluster = *cluster;
+  job.cluster.devices = run.devices.value_or(cluster->node_size());
+  job.parameters = *run.params_b * 1e9;
+  job.bytes_per_parameter = kMixedAdam;
+  job.estimate.plan.set("dp", std::int64_t{1});
+  return flops / (peak.value() * *run.mfu) / 3600.0 / useful_share(run, std::move(job));
+}
+
+Skippable<double> hours(const Run& run, const Parts& parts) {
+  if (!run.tokens_b) { return skip("tokens_b is not stated"); }
+  if (run.mfu) { return hours_by_mfu(run, parts); }
+  if (const PublishedPlan* plan = plan_of(run.model)) { return hours_by_plan(run, *plan, parts); }
+  return skip("neither a plan nor an MFU is published");
+}
+
+Skippable<double> energy_mwh(const Run& run, const Parts& parts) {
+  if (!run.power_w) { return skip("power_w_per_device is not stated"); }
+  auto count = run.gpu_hours ? Skippable<double>(*run.gpu_hours) : hours(run, parts);
+  if (!count) { return count; }
+  const double pue = says(run.energy_basis, "no PUE") ? 1.0 : run.pue.value_or(1.0);
+  return campaign::site_energy_J(*count, *run.power_w, pue) / 3.6e9;
+}
+
+Skippable<double> carbon_t(const Run& run, const Parts& parts) {
+  if (!run.g_per_kwh) { return skip("g_per_kwh is not stated"); }
+  auto energy = run.energy_mwh ? Skippable<double>(*run.energy_mwh) : energy_mwh(run, parts);
+  if (!energy) { return energy; }
+  const bool adds_pue = says(run.carbon_basis, "PUE") && says(run.energy_basis, "no PUE");
+  return *energy * *run.g_per_kwh / 1000.0 * (adds_pue ? run.pue.value_or(1.0) : 1.0);
+}
+
+Skippable<double> figure(const Run& run, const std::string& metric, const Parts& parts) {
+  if (metric == "gpu_hours") { return hours(run, parts); }
+  if (metric == "energy_mwh") { return energy_mwh(run, parts); }
+  return carbon_t(run, parts);
+}
+
+// The least point of the grid 10^(-1 + 4 k/49) Gb/s that is at least `gbps`.
+double on_grid(double gbps) {
+  constexpr double kSteps = 49.0, kDecades = 4.0;
+  const double k = std::ceil((std::log10(gbps) + 1.0) * kSteps / kDecades - 1e-9);
+  return std::pow(10.0, -1.0 + std::clamp(k, 0.0, kSteps) * kDecades / kSteps);
+}
+
+Skippable<double> utilization_pct(const Wan& wan) {
+  if (!wan.step_s || !wan.inner_steps) { return skip("step_s or inner_steps is not stated"); }
+  const Seconds work(*wan.step_s * static_cast<double>(*wan.inner_steps));
+  if (wan.outer_s) { return 100.0 * campaign::compute_utilization(work, Seconds(*wan.outer_s), Seconds(0)); }
+  if (!wan.bandwidth_gbps || !wan.params_b || !wan.bits_per_param || !wan.replicas) {
+    // An exchange whose time is not stated, on links that are not: none, as in runs at one site.
+    return 100.0;
+  }
+  const Seconds exchange = campaign::exchange_time(campaign::Aggregate::ring, *wan.replicas,
+                                                   Bytes(*wan.params_b * 1e9 * *wan.bits_per_param / 8.0),
+                                                   BytesPerSecond(*wan.bandwidth_gbps * 1e9 / 8.0));
+  return 100.0 * campaign::compute_utilization(work, exchange, Seconds(0));
+}
+
+Skippable<double> figure(const Wan& wan, const std::string& metric, const Parts&) {
+  constexpr std::string_view kBandwidth = "gbps_for_cu_";
+  if (metric == "compute_utilization_pct") { return utilization_pct(wan); }
+  if (metric.starts_with(kBandwidth)) {
+    const auto percent = number(std::string_view(metric).substr(kBandwidth.size()));
+    if (!percent || *percent <= 0.0 || *percent >= 100.0) { return skip("metric: no utilization in its name"); }
+    if (!wan.step_s || !wan.inner_steps || !wan.params_b) {
+      return skip("params_b, step_s or inner_steps is not stated");
+    }
+    const Seconds step(*wan.step_s);
+    const auto rate = campaign::bandwidth_for(*percent / 100.0, step * static_cast<double>(*wan.inner_steps),
+                                              step * campaign::kScalingLawOverlap,
+                                              Bytes(*wan.params_b * 1e9 * campaign::kScalingLawBits / 8.0));
+    return on_grid(rate.value() * 8.0 / 1e9);
+  }
+  return skip(fmt::format("metric {}: its steps, tokens or loss are not in the table", metric));
+}
+
+}  // namespace
+
+std::span<const Field<CampaignColumns>> campaign_fields() { return kRun; }
+std::span<const Field<WanColumns>> wan_fields() { return kWan; }
+std::span<const std::string_view> campaign_metrics() { return kMetrics; }
+std::span<const PublishedPlan> published_plans() { return kPlans; }
+
+Skippable<FigureScenario> scenario_of(const FigureRow& row, const Parts& parts) {
+  if (!row.unreadable.empty()) { return skip(row.unreadable); }
+  const auto value = std::visit([&](const auto& of) { return figure(of, row.metric, parts); }, row.of);
+  if (!value) { return tl::make_unexpected(value.error()); }
+  return FigureScenario{*value, {}};
+}
+
+}  // namespace orrery::validate

@@ -1,0 +1,91 @@
+#include "orrery/validate/figures.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "orrery/validate/rules.hpp"
+
+namespace orrery::validate::figures_test {
+namespace {
+
+Parts parts() {
+  Parts parts;
+  parts.data_directory = ORRERY_DATA_DIR;
+  return parts;
+}
+
+FigureRow row_of(CampaignColumns of, const std::string& metric) {
+  FigureRow row;
+  row.of = std::move(of);
+  row.metric = metric;
+  return row;
+}
+
+// BLOOM: 1,082,990 h x 400 W without PUE = 433.196 MWh; x 57 g = 24.69 t (arXiv:2211.02001).
+TEST(figures, energy_and_carbon_are_hours_times_power_times_intensity) {
+  CampaignColumns bloom;
+  bloom.gpu_hours = 1'082'990;
+  bloom.power_w = 400;
+  bloom.pue = 1.2;
+  bloom.g_per_kwh = 57;
+  bloom.energy_basis = "hours x 400 W, no PUE";
+  bloom.carbon_basis = "dynamic only";
+  EXPECT_NEAR(scenario_of(row_of(bloom, "energy_mwh"), parts())->value, 433.196, 1e-3);
+  EXPECT_NEAR(scenario_of(row_of(bloom, "carbon_t"), parts())->value, 24.69, 5e-3);
+  bloom.energy_basis = "hours x 400 W x PUE";
+  EXPECT_NEAR(scenario_of(row_of(bloom, "energy_mwh"), parts())->value, 433.196 * 1.2, 1e-3);
+}
+
+// OLMo 7B: 104 MWh of GPUs x 1.1 x 610 g = 69.8 t (arXiv:2402.00838).
+TEST(figures, carbon_adds_the_pue_that_its_basis_has) {
+  CampaignColumns olmo;
+  olmo.energy_mwh = 104;
+  olmo.pue = 1.1;
+  olmo.g_per_kwh = 610;
+  olmo.energy_basis = "GPU only, no PUE";
+  olmo.carbon_basis = "energy x PUE x intensity";
+  EXPECT_NEAR(scenario_of(row_of(olmo, "carbon_t"), parts())->value, 69.784, 1e-3);
+}
+
+TEST(figures, hours_follow_from_the_mfu) {
+  CampaignColumns run;
+  run.model = "something";
+  run.accelerator = "H100-SXM5-80GB";
+  run.devices = 8;
+  run.params_b = 10;
+  run.tokens_b = 100;
+  run.mfu = 0.5;
+  // 6e21 FLOP / (989.4e12 x 0.5) / 3600 = 3,369 h, and nearly no failures on one node.
+  EXPECT_NEAR(scenario_of(row_of(run, "gpu_hours"), parts())->value, 3369.0, 0.02 * 3369.0);
+  run.mfu.reset();
+  EXPECT_EQ(scenario_of(row_of(run, "gpu_hours"), parts()).error(), "neither a plan nor an MFU is published");
+}
+
+TEST(figures, every_published_plan_is_a_valid_command) {
+  for (const auto& plan : published_plans()) {
+    CampaignColumns run;
+    run.model = plan.model;
+    run.tokens_b = 100;
+    const auto hours = scenario_of(row_of(run, "gpu_hours"), parts());
+    ASSERT_TRUE(hours) << plan.model << ": " << hours.error();
+    EXPECT_GT(hours->value, 0.0);
+  }
+}
+
+// 100 steps of 22.8 s and exchanges of 103 s and 469 s: 95.7 % and 83.0 % (arXiv:2412.01152, table 2).
+TEST(figures, utilization_of_intellect1) {
+  WanColumns wan;
+  wan.step_s = 22.8;
+  wan.inner_steps = 100;
+  FigureRow row;
+  row.metric = "compute_utilization_pct";
+  wan.outer_s = 103;
+  row.of = wan;
+  EXPECT_NEAR(scenario_of(row, parts())->value, 95.7, 0.2);
+  wan.outer_s = 469;
+  row.of = wan;
+  EXPECT_NEAR(scenario_of(row, parts())->value, 83.0, 0.2);
+}
+
+}  // namespace
+}  // namespace orrery::validate::figures_test
