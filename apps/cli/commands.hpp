@@ -16,10 +16,11 @@ namespace orrery::cli {
 [[nodiscard]] Command generate_command();
 [[nodiscard]] Command simulate_command();
 [[nodiscard]] Command collective_command();
+[[nodiscard]] Command explore_command();
+[[nodiscard]] Command report_command();
 [[nodiscard]] Command list_command();
 [[nodiscard]] Command describe_command();
 [[nodiscard]] Command completion_command();
-[[nodiscard]] std::vector<Command> planned_commands();  // they answer "not built yet"
 
 [[nodiscard]] std::vector<Command> all_commands();
 
