@@ -31,13 +31,14 @@ enum class Length : std::uint8_t { typed, longest };
 struct InputSources {
   std::function<Result<workload::Model>(const estimate::Request&)> model;
   std::function<Result<hardware::Cluster>(const estimate::Request&)> cluster;
-  std::function<Result<hardware::Stack>(const std::string& name)> stack;
+  // `on`: the accelerator it runs on; nullptr: not known.
+  std::function<Result<hardware::Stack>(const std::string& name, const hardware::Accelerator* on)> stack;
   std::function<Result<estimate::Spreads>()> spreads;
 };
 [[nodiscard]] InputSources catalogue_sources(const std::string& data_directory, const hardware::Catalogue& catalogue);
 
 // All errors of the request and of its parts.
-[[nodiscard]] Result<Inputs> read_inputs(const InputSources& parts, const estimate::Request& request,
+[[nodiscard]] Result<Inputs> read_inputs(const InputSources& sources, const estimate::Request& request,
                                          Length length = Length::typed);
 
 // All errors of the request and of the files that it names.

@@ -203,9 +203,14 @@ Result<Inputs> StudyInputs::inputs(const Settings& settings, const estimate::Req
       return catalogue_.cluster_of_tree(std::move(tree), devices);
     });
   };
-  parts.stack = [&](const std::string& name) {
-    const auto key = fmt::format("{}\n{}", name, text_of_part(study_, settings, "stack"));
+  parts.stack = [&](const std::string& name, const hardware::Accelerator* on) {
+    const auto key =
+        fmt::format("{}\n{}\n{}", name, on != nullptr ? on->name : "", text_of_part(study_, settings, "stack"));
     return kept(stacks_, key, [&]() -> Result<hardware::Stack> {
+      const Node* value = given(study_, settings, "stack");
+      if (on != nullptr && !changes(settings, "stack") && (value == nullptr || value->is_scalar())) {
+        return catalogue_.stack_on(value == nullptr ? name : path_of(*value), *on);
+      }
       ORRERY_TRY(tree, part_tree("stack", settings, name));
       return config::Described<hardware::Stack>::record().read(tree);
     });

@@ -11,7 +11,7 @@ namespace orrery::report {
 
 [[nodiscard]] std::string study_page(const results::StudyTable& table);
 
-// Files that the build embeds (cmake/embed.cmake).
+// Files that the build embeds (cmake/embed_functions.cmake).
 [[nodiscard]] std::string_view embedded_chart_library();  // Chart.js, MIT licence, its notice included
 [[nodiscard]] std::string_view embedded_page_style();
 [[nodiscard]] std::string_view embedded_page_script();
