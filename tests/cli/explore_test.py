@@ -25,6 +25,14 @@ sensitivity: {of: [cluster.accelerator.matrix_peak, cluster.accelerator.memory]}
 """
 
 
+SLOW_STUDY = """base: {model: llama-2-70b, cluster: dgx-a100, global_batch: 1024, seq: 4096}
+axes:
+  - devices: [256, 512, 1024]
+  - cluster.dimensions.infiniband.bandwidth: [100 Gb/s, 200 Gb/s, 400 Gb/s]
+plan: search
+"""
+
+
 class ExploreTest(ProgramTest):
     def setUp(self):
         super().setUp()
@@ -59,14 +67,14 @@ class ExploreTest(ProgramTest):
             self.assertEqual(one, self.rows(f"r{ranks}.sqlite"))
 
     def test_a_killed_study_continues_to_the_same_rows(self):
+        self.write("study.yaml", SLOW_STUDY)
         whole = self.explore("whole.sqlite")
-        random.seed(19)
         kills = 0
         for attempt in range(20):
             process = self.start("explore", "study.yaml", "--db", "killed.sqlite", "--threads", "1", "--resume",
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             if attempt < 12:
-                time.sleep(random.uniform(0.0, 0.25))
+                time.sleep(0.05 * attempt)  # the first one is killed when it has hardly begun
                 process.kill()
             _, err = process.communicate(timeout=HANGS_AFTER_S)
             kills += process.returncode == -signal.SIGKILL
@@ -105,6 +113,72 @@ class ExploreTest(ProgramTest):
             found = json.loads(out)
             self.assertEqual((found["step_time_s"], found["memory_B"]["total"], found["cost_usd_per_step"]), (step, memory, cost))
             self.assertEqual(found["plan"], json.loads(plan))
+
+    def expansion(self, rule, axes):
+        self.write("study.yaml", f"""expansion: {rule}
+base: {{model: llama-2-70b, cluster: {{use: dgx-a100, second_tier.memory: 1 TB, second_tier.memory_bandwidth: 0 B/s}}, devices: 64,
+       global_batch: 64, seq: 4096, tp: 8, pp: 1, vpp: 1, micro_batch: 1, zero: 1, recompute: full, sequence_parallel: true}}
+axes: {axes}
+""")
+        (self.folder / "e.sqlite").unlink(missing_ok=True)
+        self.explore("e.sqlite")
+        with sqlite3.connect(self.folder / "e.sqlite") as db:
+            return db.execute("SELECT step_time_s, second_tier_B, memory_B, reason FROM points ORDER BY id").fetchall()
+
+    def test_a_second_tier_is_as_fast_as_both_memories_together(self):
+        """Against device memory that is large enough: equal where both tiers have the same rate, slower below it."""
+        rates = [20, 50, 100, 400, 1000]
+        small = "{cluster.accelerator.memory: [40 GiB]}, {cluster.second_tier.bandwidth: [" + ", ".join(f"{r} GB/s" for r in rates) + "]}"
+        serial = self.expansion("serial", f"[{small}]")
+        parallel = self.expansion("parallel", f"[{small}]")
+        whole = self.expansion("serial", "[{cluster.accelerator.memory: [1 TB]}]")[0]
+        self.assertEqual((whole[1], whole[3]), (0, None))  # it fits: nothing is in the second tier
+        for rule, rows in (("serial", serial), ("parallel", parallel)):
+            times = [row[0] for row in rows]
+            self.assertEqual(times, sorted(times, reverse=True))
+            self.assertGreater(times[0], times[-1])
+            for time_s, second, first, reason in rows:
+                if rule == "serial":  # in parallel, both tiers together can be faster than the first alone
+                    self.assertGreater(time_s, whole[0])
+                self.assertAlmostEqual(second + first, whole[2], delta=1e-6 * whole[2])  # nothing is lost or counted twice
+                self.assertIn("in the second tier", reason)
+        for one, other in zip(serial, parallel):
+            self.assertLessEqual(other[0], one[0])
+        # The rate that kernels reach on an A100: 2,039 GB/s x the efficiency of the catalogue.
+        _, text, _ = self.run_program("describe", "a100-sxm-80gb")
+        efficiency = next(float(line.split()[1]) for line in text.splitlines() if line.startswith("memory_efficiency:"))
+        equal = self.expansion("serial", "[{cluster.accelerator.memory: [40 GiB]}, {cluster.second_tier.bandwidth: "
+                                         f"[{2039 * efficiency:.6f} GB/s]}}]")[0]
+        self.assertAlmostEqual(equal[0], whole[0], delta=1e-6 * whole[0])
+
+    def test_a_threshold_is_where_the_winner_changes(self):
+        axes = """[{{cluster.second_tier.memory: [512 GB]}}]
+base: {{model: megatron-1t, cluster: dgx-a100, devices: 1024, stack: {{use: megatron-deepspeed, pads_heads: true}},
+       precision: fp16, global_batch: 1024, seq: 2048, micro_batch: 1, recompute: full, zero: 2}}
+expansion: serial
+"""
+        threshold = """threshold: {{path: cluster.second_tier.bandwidth, from: 1 GB/s, to: 2000 GB/s, tolerance: 1 %,
+            first: {{plan: MP8_DP128}}, second: {{plan: {}}}}}
+"""
+        self.write("study.yaml", ("axes: " + axes + threshold).format("MP64_DP16"))
+        self.explore("t.sqlite")
+        with sqlite3.connect(self.folder / "t.sqlite") as db:
+            value, reason = db.execute("SELECT threshold, reason FROM points").fetchone()
+        self.assertIn("the first plan wins from the threshold on", reason)
+        for factor, first_wins in ((0.98, False), (1.0, True), (1.5, True)):
+            times = []
+            for plan in ("MP8_DP128", "MP64_DP16"):
+                self.write("study.yaml", ("axes: [{{plan: [{}]}}, {{cluster.second_tier.memory: [512 GB]}}, "
+                                          "{{cluster.second_tier.bandwidth: [{} B/s]}}]\n" + axes[axes.index("base"):]).format(plan, factor * value))
+                (self.folder / "p.sqlite").unlink(missing_ok=True)
+                self.explore("p.sqlite")
+                with sqlite3.connect(self.folder / "p.sqlite") as db:
+                    times.append(db.execute("SELECT step_time_s FROM points").fetchone()[0])
+            self.assertEqual(times[0] < times[1], first_wins, (factor, times))
+        self.write("study.yaml", ("axes: " + axes + threshold).format("MP8_DP128"))
+        self.explore("same.sqlite")
+        with sqlite3.connect(self.folder / "same.sqlite") as db:
+            self.assertIn("no threshold: the second plan wins", db.execute("SELECT reason FROM points").fetchone()[0])
 
     def test_mistakes_are_one_line_with_their_place(self):
         def error(change, *arguments):

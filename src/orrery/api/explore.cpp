@@ -100,6 +100,13 @@ std::vector<Diagnostic> mistakes(StudyInputs& inputs, const Study& study) {
     }
   }
   const Settings all = base_without(firsts.size());
+  if (const auto failure =
+          failure_of_point(inputs, all)) {  // a file of the catalogue, or of the user, that does not read
+    for (const auto& diagnostic : failure->diagnostics) {
+      const bool is_new = std::find(wrong.begin(), wrong.end(), diagnostic) == wrong.end();
+      if (!diagnostic.place.file.empty() && is_new) { wrong.push_back(diagnostic); }
+    }
+  }
   if (study.axes.empty()) { check_setting(inputs, study, {}, {}, wrong); }
   if (study.threshold) {
     for (const auto* plan : {&study.threshold->first, &study.threshold->second}) {

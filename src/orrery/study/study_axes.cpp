@@ -20,8 +20,9 @@ namespace {
 
 constexpr std::size_t kMostAxisValues = 1'000'000;
 
-std::string unit_of_cells(const std::vector<AxisValue>& values, std::size_t column, const std::vector<Node>& nodes) {
-  if (values.empty() || nodes.empty() || results::number_of(values.front().cells[column]) == nullptr) { return {}; }
+std::string unit_of_cells(const std::vector<AxisValue>& values, const std::vector<Node>& nodes) {
+  const bool has_cell = !values.empty() && !values.front().cells.empty();
+  if (!has_cell || results::number_of(values.front().cells.front()) == nullptr) { return {}; }
   const auto quantity = quantity_of(nodes.front().scalar);
   return quantity ? quantity->unit : std::string();
 }
@@ -106,7 +107,7 @@ Axis path_axis(const std::string& path, const std::string& name, const Node& val
   for (const Node& node : values.items) {
     axis.values.push_back(path == "plan" ? plan_value(node, wrong) : AxisValue{{cell_of(node)}, {{path, node}}});
   }
-  axis.columns.front().unit = unit_of_cells(axis.values, 0, values.items);
+  axis.columns.front().unit = unit_of_cells(axis.values, values.items);
   return axis;
 }
 
@@ -133,7 +134,7 @@ Axis zip_axis(const Node& node, std::vector<Diagnostic>& wrong) {
     }
     axis.columns.push_back(std::move(one.columns.front()));
     for (std::size_t i = 0; i < axis.values.size(); ++i) {
-      axis.values[i].cells.push_back(std::move(one.values[i].cells.front()));
+      axis.values[i].cells.insert(axis.values[i].cells.end(), one.values[i].cells.begin(), one.values[i].cells.end());
       for (auto& setting : one.values[i].settings) { axis.values[i].settings.push_back(std::move(setting)); }
     }
   }
