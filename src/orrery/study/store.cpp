@@ -252,7 +252,8 @@ bool Store::is_free(const std::string& path) {
   if (!std::filesystem::exists(status)) { return true; }
   Database database;
   database.path = path;
-  if (!std::filesystem::is_regular_file(status) || !database.open_file(SQLITE_OPEN_READONLY)) { return false; }
+  // To write: what a killed transaction has left is then rolled back.
+  if (!std::filesystem::is_regular_file(status) || !database.open_file(SQLITE_OPEN_READWRITE)) { return false; }
   Statement tables(database.handle, "SELECT COUNT(*) FROM sqlite_master");
   return tables.step() && tables.integer(0) == 0 && !tables.failed();
 }
