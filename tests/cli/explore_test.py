@@ -151,6 +151,21 @@ axes: {axes}
                                          f"[{2039 * efficiency:.6f} GB/s]}}]")[0]
         self.assertAlmostEqual(equal[0], whole[0], delta=1e-6 * whole[0])
 
+    def test_more_of_a_second_tier_is_never_slower(self):
+        capacities = [0, 16, 32, 64, 128, 256, 512]
+        axes = "[{plan: [MP8_DP128, MP16_DP64, MP32_DP32]}, {cluster.second_tier.memory: [" + ", ".join(f"{c} GiB" for c in capacities) + "]}]"
+        self.write("study.yaml", f"""base: {{model: megatron-1t, cluster: {{use: dgx-a100, second_tier.bandwidth: 100 GB/s}}, devices: 1024,
+       stack: {{use: ideal, pads_heads: true}}, precision: fp16, global_batch: 1024, seq: 2048, micro_batch: 1, recompute: full, zero: 2}}
+expansion: serial
+axes: {axes}
+""")
+        self.explore("c.sqlite")
+        with sqlite3.connect(self.folder / "c.sqlite") as db:
+            for plan in ("MP8_DP128", "MP16_DP64", "MP32_DP32"):
+                times = [row[0] for row in db.execute("SELECT step_time_s FROM points WHERE axis_plan = ? AND status = 'ok' ORDER BY id", (plan,))]
+                self.assertEqual(times, sorted(times, reverse=True), plan)
+                self.assertGreater(len(times), 1)
+
     def test_a_threshold_is_where_the_winner_changes(self):
         axes = """[{{cluster.second_tier.memory: [512 GB]}}]
 base: {{model: megatron-1t, cluster: dgx-a100, devices: 1024, stack: {{use: megatron-deepspeed, pads_heads: true}},

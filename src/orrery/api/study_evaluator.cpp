@@ -1,7 +1,9 @@
 #include "orrery/api/study_evaluator.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +14,7 @@
 #include "orrery/config/record.hpp"
 #include "orrery/config/units_text.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/estimate/stack_choice.hpp"
 #include "orrery/hardware/expenses.hpp"
 #include "orrery/report/json.hpp"
 #include "orrery/report/mad_max.hpp"
@@ -130,23 +133,50 @@ Result<results::Estimate> StudyEvaluator::physical(const Settings& settings, con
   return now->estimator->estimate(resolved.plan);
 }
 
+namespace {
+
+// Open choices of a plan depend on how much memory there is: those of the first tier with 0, 1, 2, 4, … GiB and all of
+// the second one. Each plan once.
+Result<std::vector<parallel::Plan>> plans_with_expansion(const estimate::Request& request, const Inputs& in,
+                                                         const parallel::Job& job) {
+  std::vector<Bytes> extras{Bytes(0)};
+  for (Bytes extra = 1_GiB; extra < in.cluster.second_tier.memory; extra *= 2.0) { extras.push_back(extra); }
+  extras.push_back(in.cluster.second_tier.memory);
+  std::vector<parallel::Plan> plans;
+  for (const Bytes extra : extras) {
+    hardware::Cluster cluster = in.cluster;
+    cluster.second_tier.memory = extra;
+    cluster = with_both_tiers(cluster, in.stack.memory_reserve);
+    estimate::Estimator estimator(in.model, cluster, in.stack, job);
+    ORRERY_TRY(resolved, estimate::resolve(request, in.model, cluster, in.stack, estimator));
+    if (std::find(plans.begin(), plans.end(), resolved.plan) == plans.end()) { plans.push_back(resolved.plan); }
+  }
+  return plans;
+}
+
+}  // namespace
+
 Result<results::Estimate> StudyEvaluator::expanded_physical(const Settings& settings, const estimate::Request& request,
                                                             hardware::Cluster& cluster, std::string& note) {
   ORRERY_TRY(in, inputs_.inputs(settings, request, Length::typed));
   cluster = in.cluster;
-  const hardware::Cluster roomy = with_both_tiers(in.cluster, in.stack.memory_reserve);
   const parallel::Job job = estimate::job_of(request, in.model, in.stack);
-  estimate::Estimator both(in.model, roomy, in.stack, job);
-  ORRERY_TRY(resolved, estimate::resolve(request, in.model, roomy, in.stack, both));
+  ORRERY_TRY(plans, plans_with_expansion(request, in, job));
+  const hardware::Cluster roomy = with_both_tiers(in.cluster, in.stack.memory_reserve);
   const Bytes capacity = in.cluster.accelerator.memory * (1.0 - in.stack.memory_reserve);
-  auto found =
-      expanded(both.estimate(resolved.plan), in.cluster, capacity, *study_.expansion, [&](BytesPerSecond rate) {
-        hardware::Cluster slower = roomy;
-        slower.accelerator.memory_bandwidth = rate;
-        return estimate::Estimator(in.model, slower, in.stack, job).estimate(resolved.plan);
-      });
-  note = std::move(found.note);
-  return std::move(found.estimate);
+  estimate::Estimator both(in.model, roomy, in.stack, job);
+  std::optional<Expanded> best;
+  for (const parallel::Plan& plan : plans) {
+    auto found = expanded(both.estimate(plan), in.cluster, capacity, *study_.expansion, [&](BytesPerSecond rate) {
+      hardware::Cluster slower = roomy;
+      slower.accelerator.memory_bandwidth = rate;
+      return estimate::Estimator(in.model, slower, in.stack, job).estimate(plan);
+    });
+    const auto rank = [](const Expanded& one) { return std::pair(!one.estimate.feasible, one.estimate.step_time); };
+    if (!best || rank(found) < rank(*best)) { best = std::move(found); }
+  }
+  note = std::move(best->note);
+  return std::move(best->estimate);
 }
 
 Result<results::Estimate> StudyEvaluator::searched(const Settings& settings, const estimate::Request& request,
