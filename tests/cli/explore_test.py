@@ -58,7 +58,8 @@ class ExploreTest(ProgramTest):
                          "mpirun or liborrery_mpi.so is absent")
     def test_rows_do_not_depend_on_processes(self):
         one = self.explore("1.sqlite", "--threads", "1")
-        environment = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        environment = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                       "OMPI_MCA_plm_rsh_agent": "/bin/false"}  # one machine: no remote shell is needed
         for ranks in (2, 8):
             command = ["mpirun", "--oversubscribe", "-n", str(ranks), PROGRAM, "explore", "study.yaml", "--db", f"r{ranks}.sqlite"]
             process = self.start_command(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
