@@ -109,8 +109,8 @@ TEST(Run, rows_are_the_same_for_any_number_of_ranks) {
   const auto one = rows_of_run(study, {.threads = 1});
   for (const int ranks : {2, 5}) {
     Network network(ranks);
-    std::vector<std::jthread> others;
     std::vector<std::unique_ptr<FakeRanks>> ends;
+    std::vector<std::jthread> others;  // they end before what they use
     for (int rank = 0; rank < ranks; ++rank) { ends.push_back(std::make_unique<FakeRanks>(network, rank)); }
     for (int rank = 1; rank < ranks; ++rank) {
       others.emplace_back([&study, end = ends[static_cast<std::size_t>(rank)].get()] {
