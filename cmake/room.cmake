@@ -48,6 +48,7 @@ set(ORRERY_TARGET_cli11 CLI11::CLI11)
 set(ORRERY_TARGET_protozero "")  # headers only, in the compiler's own folder
 set(ORRERY_TARGET_zlib ZLIB::ZLIB)
 set(ORRERY_TARGET_zstd zstd::libzstd_shared)
+set(ORRERY_TARGET_sqlite3 SQLite::SQLite3)
 
 # Tests spend their time in the room, not in themselves. Line numbers of the rooms are enough to read a sanitizer's report.
 set(ORRERY_TEST_OPTIONS -O0)

@@ -89,7 +89,6 @@ py::dict flag_of(const cli::Flag& flag) {
 py::list commands() {
   py::list result;
   for (const cli::Command& command : cli::all_commands()) {
-    if (command.is_planned()) { continue; }
     py::list flags, positionals;
     for (const cli::Flag& flag : command.flags()) { flags.append(flag_of(flag)); }
     for (const cli::Flag& positional : command.positionals()) { positionals.append(flag_of(positional)); }

@@ -12,7 +12,7 @@ page() { # NAME SECTION-TITLE HELP-COMMAND…
 }
 
 page orrery "cost model and plan search for distributed AI jobs"
-"$program" --help | sed -n '/^usage:/,/^Not built yet/s/^  \([a-z]\+\)  *[A-Z].*/\1/p' | while read -r command; do
+"$program" --help | sed -n '/^usage:/,/^Try/s/^  \([a-z]\+\)  *[A-Z].*/\1/p' | while read -r command; do
   page "orrery-$command" "$("$program" "$command" --help | sed -n '1s/\.$//p')" "$command "
 done
 gzip --force --no-name --best "$folder"/man/*.1

@@ -52,9 +52,7 @@ class Command {
 
   // Text at the end of the help: examples, exit codes.
   void footer(std::string text) { footer_ = std::move(text); }
-  // Not listed in the overview: planned commands, which fail with "not built yet".
-  void planned() { planned_ = true; }
-  // Accepts unknown arguments (planned commands).
+  // Accepts unknown arguments.
   void accept_anything() { accepts_anything_ = true; }
   // The action that runs after the arguments are read; returns the exit code.
   void action(std::function<Result<int>()> action) { action_ = std::move(action); }
@@ -63,7 +61,6 @@ class Command {
   [[nodiscard]] const std::string& summary() const { return summary_; }
   [[nodiscard]] const std::vector<Flag>& flags() const { return flags_; }
   [[nodiscard]] const std::vector<Flag>& positionals() const { return positionals_; }
-  [[nodiscard]] bool is_planned() const { return planned_; }
   [[nodiscard]] std::string usage() const;
   [[nodiscard]] std::string help() const;
 
@@ -78,7 +75,6 @@ class Command {
   std::function<Result<int>()> action_;
   std::unique_ptr<CLI::App> app_;
   std::vector<Command> subcommands_;
-  bool planned_ = false;
   bool accepts_anything_ = false;
 };
 

@@ -16,14 +16,16 @@ namespace orrery::cli {
 [[nodiscard]] Command trace_command();
 [[nodiscard]] Command generate_command();
 [[nodiscard]] Command simulate_command();
+[[nodiscard]] Command serve_command();
 [[nodiscard]] Command collective_command();
 [[nodiscard]] Command campaign_command();
 [[nodiscard]] Command jobs_command();
+[[nodiscard]] Command explore_command();
+[[nodiscard]] Command report_command();
 [[nodiscard]] Command list_command();
 [[nodiscard]] Command describe_command();
 [[nodiscard]] Command web_command();
 [[nodiscard]] Command completion_command();
-[[nodiscard]] std::vector<Command> planned_commands();  // they answer "not built yet"
 
 [[nodiscard]] std::vector<Command> all_commands();
 

@@ -22,13 +22,7 @@ std::string overview(const std::vector<Command>& commands) {
   std::string text =
       "orrery: predicts time, memory, traffic and cost of distributed AI jobs, and finds the best parallel plan\n\n"
       "usage: orrery COMMAND [flags]\n\n";
-  for (const auto& command : commands) {
-    if (!command.is_planned()) { text += fmt::format("  {:<12}{}\n", command.name(), command.summary()); }
-  }
-  text += "\nNot built yet\n";
-  for (const auto& command : commands) {
-    if (command.is_planned()) { text += fmt::format("  {:<12}{}\n", command.name(), command.summary()); }
-  }
+  for (const auto& command : commands) { text += fmt::format("  {:<12}{}\n", command.name(), command.summary()); }
   return text +
          "\nTry\n"
          "  orrery plan --model llama-3.1-8b --cluster dgx-h100 --devices 64 --global-batch 512 --seq 8192\n"

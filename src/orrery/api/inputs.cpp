@@ -43,22 +43,35 @@ Result<workload::Model> with_images_of(const Request& request, workload::Model m
 
 }  // namespace
 
+InputSources catalogue_sources(const std::string& data_directory, const hardware::Catalogue& catalogue) {
+  return {[&](const Request& request) { return workload::load_model(data_directory, request.model, request.as); },
+          [&](const Request& request) { return read_cluster(catalogue, request); },
+          [&](const std::string& name, const hardware::Accelerator* on) {
+            return on != nullptr ? catalogue.stack_on(name, *on) : catalogue.stack(name);
+          },
+          [&] { return estimate::load_spreads(data_directory); }};
+}
+
 Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Catalogue& catalogue,
                            const Request& request, Length length) {
+  return read_inputs(catalogue_sources(data_directory, catalogue), request, length);
+}
+
+Result<Inputs> read_inputs(const InputSources& sources, const Request& request, Length length) {
   Failure failure{estimate::problems(request)};
   if (request.semantics == estimate::Semantics::mad_max) {
     failure.diagnostics.push_back(
         {{"", 0, 0, "--semantics"}, "\"mad-max\" is valid with plain estimate and plan only"});
   }
-  auto model = keep(workload::load_model(data_directory, request.model, request.as), "--model", failure);
+  auto model = keep(sources.model(request), "--model", failure);
   if (model) { model = keep(with_images_of(request, std::move(*model)), "--images", failure); }
-  auto cluster = keep(read_cluster(catalogue, request), "--cluster", failure);
+  auto cluster = keep(sources.cluster(request), "--cluster", failure);
   std::optional<hardware::Stack> stack;
   if (model && cluster) {
-    stack = keep(catalogue.stack_on(estimate::stack_name(request, *model, cluster->accelerator), cluster->accelerator),
+    stack = keep(sources.stack(estimate::stack_name(request, *model, cluster->accelerator), &cluster->accelerator),
                  "--stack", failure);
   } else if (!request.stack.empty()) {
-    stack = keep(catalogue.stack(request.stack), "--stack", failure);
+    stack = keep(sources.stack(request.stack, nullptr), "--stack", failure);
   }
   if (model && cluster && stack) {
     for (auto& wrong : estimate::stack_problems(request, *model, cluster->accelerator, *stack)) {
@@ -93,7 +106,7 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
     ask(!serves || request.generate, "--generate", "generated tokens per sequence, for example 128");
   }
   if (!failure.diagnostics.empty()) { return tl::make_unexpected(std::move(failure)); }
-  ORRERY_TRY(spreads, estimate::load_spreads(data_directory));
+  ORRERY_TRY(spreads, sources.spreads());
   return Inputs{std::move(*model), std::move(*cluster), estimate::stack_of(request, std::move(*stack)),
                 std::move(spreads)};
 }

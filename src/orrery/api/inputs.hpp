@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "orrery/core/error.hpp"
@@ -25,6 +26,20 @@ struct Inputs {
 
 // Default of tokens per sequence if a training request does not give it: none, or the model's longest sequence.
 enum class Length : std::uint8_t { typed, longest };
+
+// Where the parts of a request come from: the catalogue, or a study that changes them.
+struct InputSources {
+  std::function<Result<workload::Model>(const estimate::Request&)> model;
+  std::function<Result<hardware::Cluster>(const estimate::Request&)> cluster;
+  // `on`: the accelerator it runs on; nullptr: not known.
+  std::function<Result<hardware::Stack>(const std::string& name, const hardware::Accelerator* on)> stack;
+  std::function<Result<estimate::Spreads>()> spreads;
+};
+[[nodiscard]] InputSources catalogue_sources(const std::string& data_directory, const hardware::Catalogue& catalogue);
+
+// All errors of the request and of its parts.
+[[nodiscard]] Result<Inputs> read_inputs(const InputSources& sources, const estimate::Request& request,
+                                         Length length = Length::typed);
 
 // All errors of the request and of the files that it names.
 [[nodiscard]] Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Catalogue& catalogue,

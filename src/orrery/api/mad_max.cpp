@@ -1,4 +1,5 @@
 // Requests with MAD-Max's semantics: inputs are read, strategies and batch are checked, prices computed.
+#include "orrery/api/mad_max.hpp"
 #include "orrery/api/orrery.hpp"
 #include "orrery/madmax/answer.hpp"
 #include "orrery/workload/catalogue.hpp"
@@ -8,11 +9,6 @@ namespace orrery::api {
 namespace {
 
 using estimate::Request;
-
-struct Named {
-  madmax::SampleWork work;
-  madmax::System system;
-};
 
 void note(const Failure& more, const char* flag, Failure& failure) {
   for (auto diagnostic : more.diagnostics) {
@@ -33,7 +29,7 @@ Result<madmax::System> read_system(const std::string& data_directory, const Requ
   return madmax::load_system(data_directory, request.cluster, request.devices.value_or(0));
 }
 
-Result<Named> read_named(const std::string& data_directory, const Request& request) {
+Result<MadMaxInputs> read_named(const std::string& data_directory, const Request& request) {
   Failure failure{estimate::problems(request)};
   const auto model = workload::load_model(data_directory, request.model, request.as);
   const auto work = model ? madmax::work_of(*model, request.precision, request.seq.value_or(0))
@@ -42,7 +38,7 @@ Result<Named> read_named(const std::string& data_directory, const Request& reque
   if (!work) { note(work.error(), "--model", failure); }
   if (!system) { note(system.error(), "--cluster", failure); }
   if (!failure.diagnostics.empty()) { return tl::make_unexpected(std::move(failure)); }
-  return Named{*work, std::move(*system)};
+  return MadMaxInputs{*work, std::move(*system)};
 }
 
 madmax::Task task_of(parallel::Task task) {
@@ -61,7 +57,7 @@ struct Question {
 };
 
 // All given fields except the batch.
-Result<Question> question_of(const Request& request, const Named& named) {
+Result<Question> question_of(const Request& request, const MadMaxInputs& named) {
   Failure failure;
   auto typed = madmax::strategies_from(request.strategy, named.work, named.system);
   auto local = madmax::local_batches_from(request.local_batch, named.work);
@@ -79,8 +75,7 @@ Result<Question> question_of(const Request& request, const Named& named) {
 
 }  // namespace
 
-Result<results::MadMaxEstimate> Orrery::mad_max_estimate(const Request& request, bool with_events) const {
-  ORRERY_TRY(named, read_named(data_directory_, request));
+Result<results::MadMaxEstimate> mad_max_estimate(const MadMaxInputs& named, const Request& request, bool with_events) {
   ORRERY_TRY(question, question_of(request, named));
   const auto strategies = madmax::completed(question.typed, named.work);
   ORRERY_TRY(batch,
@@ -90,9 +85,18 @@ Result<results::MadMaxEstimate> Orrery::mad_max_estimate(const Request& request,
   return madmax::estimate(evaluator, strategies, with_events);
 }
 
-// A local batch has an effect only if the strategy of its class is fixed.
+Result<results::MadMaxEstimate> Orrery::mad_max_estimate(const Request& request, bool with_events) const {
+  ORRERY_TRY(named, read_named(data_directory_, request));
+  return api::mad_max_estimate(named, request, with_events);
+}
+
 Result<results::MadMaxSearch> Orrery::mad_max_plan(const Request& request, std::size_t top) const {
   ORRERY_TRY(named, read_named(data_directory_, request));
+  return api::mad_max_plan(named, request, top);
+}
+
+// A local batch has an effect only if the strategy of its class is fixed.
+Result<results::MadMaxSearch> mad_max_plan(const MadMaxInputs& named, const Request& request, std::size_t top) {
   ORRERY_TRY(question, question_of(request, named));
   if (!request.global_batch) {
     return fail(Place{"", 0, 0, "--global-batch"}, "is missing: the global batch at which strategies are compared");

@@ -70,6 +70,10 @@ Result<Problem> read_problem(const std::string& data_directory, const hardware::
                              const PlanRequest& request) {
   const auto length = request.space ? Length::longest : Length::typed;
   ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request.job, length));
+  return problem_of(data_directory, request, std::move(inputs));
+}
+
+Result<Problem> problem_of(const std::string& data_directory, const PlanRequest& request, Inputs inputs) {
   inputs.stack.memory_reserve = 1.0 - (1.0 - inputs.stack.memory_reserve) * (1.0 - request.headroom);
   ORRERY_TRY(file, space_file_of(data_directory, request, inputs.model));
   auto limits = estimate::choice_limits(inputs.stack);

@@ -24,6 +24,8 @@ struct Problem {
 
 [[nodiscard]] Result<Problem> read_problem(const std::string& data_directory, const hardware::Catalogue& catalogue,
                                            const PlanRequest& request);
+// Of inputs that are read.
+[[nodiscard]] Result<Problem> problem_of(const std::string& data_directory, const PlanRequest& request, Inputs inputs);
 [[nodiscard]] Result<explore::Space> space_of(const PlanRequest& request, const Problem& problem);
 // What is wrong with the fixed values of a space without points.
 [[nodiscard]] std::vector<Diagnostic> fixed_problems(const PlanRequest& request, const Problem& problem);

@@ -89,6 +89,10 @@ struct ResolvedPlan {
 };
 [[nodiscard]] Result<ResolvedPlan> resolve(const Request& request, const workload::Model& model,
                                            const hardware::Cluster& cluster, const hardware::Stack& stack);
+// The same with an estimator of this job, which keeps what it has priced.
+[[nodiscard]] Result<ResolvedPlan> resolve(const Request& request, const workload::Model& model,
+                                           const hardware::Cluster& cluster, const hardware::Stack& stack,
+                                           Estimator& estimator);
 
 }  // namespace orrery::estimate
 

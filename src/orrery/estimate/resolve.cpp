@@ -146,12 +146,17 @@ std::vector<Diagnostic> problems(const Request& request, const workload::Model& 
 
 Result<ResolvedPlan> resolve(const Request& request, const workload::Model& model, const hardware::Cluster& cluster,
                              const hardware::Stack& stack) {
+  Estimator estimator(model, cluster, stack, job_of(request, model, stack));
+  return resolve(request, model, cluster, stack, estimator);
+}
+
+Result<ResolvedPlan> resolve(const Request& request, const workload::Model& model, const hardware::Cluster& cluster,
+                             const hardware::Stack& stack, Estimator& estimator) {
   const parallel::Job job = job_of(request, model, stack);
   const parallel::Plan plan = plan_with_defaults(request, model, cluster.devices, stack);
   const auto plans = open_plans(request, model, cluster, stack, plan);
   auto found = problems(request, model, cluster, stack, plans.empty() ? plan : plans.front());
   if (!found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
-  Estimator estimator(model, cluster, stack, job);
   const OpenChoice choice = fastest(estimator, plans);
   return ResolvedPlan{choice.plan, chosen_fields(request, job, choice, model, stack)};
 }

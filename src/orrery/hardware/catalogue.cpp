@@ -81,6 +81,11 @@ std::int64_t product_of_sizes(const Cluster& cluster) {
   return product;
 }
 
+// Errors of references, and those of the rest of the tree.
+Result<Node> all_errors(const Node& node, Unresolved unresolved) {
+  return tl::make_unexpected(read_cluster(node, std::move(unresolved)).error());
+}
+
 // The cluster as its file states it: sizes and number of devices made to agree.
 Result<Cluster> with_own_devices(Cluster cluster, const Node& node) {
   const std::int64_t product = product_of_sizes(cluster);
@@ -174,15 +179,27 @@ std::optional<std::string> Catalogue::clusters_of(const std::string& name) const
                                    : "clusters with it: " + join(found, ", "));
 }
 
-Result<Cluster> Catalogue::cluster(const std::string& name_or_path, std::int64_t devices) const {
+Result<config::Node> Catalogue::cluster_tree(const std::string& name_or_path, const Place& place) const {
   const auto mad_max = entry_names(directory_, kMadMaxSystems);
   if (std::binary_search(mad_max.begin(), mad_max.end(), name_or_path)) {
-    return fail(fmt::format("{} has only the figures that MAD-Max's equations use; valid with --semantics mad-max",
+    return fail(place,
+                fmt::format("{} has only the figures that MAD-Max's equations use; valid with --semantics mad-max",
                             quote(name_or_path)));
   }
-  if (auto clusters = clusters_of(name_or_path)) { return fail(std::move(*clusters)); }
-  ORRERY_TRY(node, entry_node(directory_, kClusterEntries, name_or_path));
+  if (auto clusters = clusters_of(name_or_path)) { return fail(place, std::move(*clusters)); }
+  ORRERY_TRY(node, entry_node(directory_, kClusterEntries, name_or_path, place));
   name_node(node, file_stem(name_or_path));
+  auto unresolved = resolve_parts(node, directory_);
+  if (!unresolved.complaints.empty()) { return all_errors(node, std::move(unresolved)); }
+  return node;
+}
+
+Result<Cluster> Catalogue::cluster(const std::string& name_or_path, std::int64_t devices) const {
+  ORRERY_TRY(node, cluster_tree(name_or_path));
+  return cluster_of_tree(std::move(node), devices);
+}
+
+Result<Cluster> Catalogue::cluster_of_tree(config::Node node, std::int64_t devices) const {
   auto unresolved = resolve_parts(node, directory_);
   ORRERY_TRY(read, read_cluster(node, std::move(unresolved)));
   if (read.accelerator.name.empty()) { read.accelerator.name = read.name; }

@@ -33,6 +33,11 @@ class Catalogue {
   // `devices` = 0 keeps the file's own count (a template's default is one node).
   [[nodiscard]] Result<Cluster> cluster(const std::string& name_or_path, std::int64_t devices) const;
 
+  // The tree of a cluster with its accelerator and links in place of their names, to be changed and read by
+  // cluster_of_tree. `place`: where the name was written.
+  [[nodiscard]] Result<config::Node> cluster_tree(const std::string& name_or_path, const Place& place = {}) const;
+  // References in the tree may be new.
+  [[nodiscard]] Result<Cluster> cluster_of_tree(config::Node tree, std::int64_t devices) const;
   // As its description states it, for any number of devices where it grows: the start of a file of one's own.
   [[nodiscard]] Result<Cluster> cluster_template(const std::string& name_or_path) const;
 

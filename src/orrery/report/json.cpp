@@ -186,6 +186,16 @@ void add_estimate(Node& json, const results::Estimate& estimate) {
 
 }  // namespace
 
+EstimateParts estimate_parts(const results::Estimate& estimate) {
+  const auto line = [](const Node& node) {
+    std::string text = json_document(node, 0);
+    std::erase(text, '\n');
+    return text;
+  };
+  return {line(plan_summary_json(estimate.plan)), line(breakdown_json(estimate.breakdown)), line(comm_json(estimate)),
+          line(memory_json(estimate.memory))};
+}
+
 std::string estimate_json(const results::Estimate& estimate, std::span<const std::string> chosen) {
   Node json = json_object({{"schema", "orrery.estimate/1"}});
   add_estimate(json, estimate);

@@ -21,6 +21,12 @@ namespace orrery::report {
 // classes appear if the estimate has any.
 [[nodiscard]] std::string estimate_json(const results::Estimate& estimate, std::span<const std::string> chosen = {});
 
+// Parts of orrery.estimate/1 as objects on one line: "plan", "breakdown_s", "comm_s", "memory_B".
+struct EstimateParts {
+  std::string plan, breakdown, comm, memory;
+};
+[[nodiscard]] EstimateParts estimate_parts(const results::Estimate& estimate);
+
 // orrery.plan/1. The best plans have the fields of an estimate, without terms, classes and schema.
 [[nodiscard]] std::string plan_json(const results::PlanSearch& search);
 

@@ -12,6 +12,12 @@ namespace orrery::report {
 [[nodiscard]] std::string mad_max_text(const results::MadMaxEstimate& estimate, TextStyle style = {});
 [[nodiscard]] std::string mad_max_json(const results::MadMaxEstimate& estimate);
 
+// Strategies as the plan, and busy times, as objects on one line.
+struct MadMaxParts {
+  std::string plan, breakdown;
+};
+[[nodiscard]] MadMaxParts mad_max_parts(const results::MadMaxEstimate& estimate);
+
 [[nodiscard]] std::string mad_max_plan_text(const results::MadMaxSearch& search, TextStyle style = {});
 [[nodiscard]] std::string mad_max_plan_json(const results::MadMaxSearch& search);
 

@@ -73,6 +73,12 @@ void add_estimate(Node& json, const results::MadMaxEstimate& estimate) {
   add_fields(json, {{"not_modelled", estimate.not_modelled}});
 }
 
+std::string on_one_line(const Node& node) {
+  std::string text = config::json_document(node, 0);
+  std::erase(text, '\n');
+  return text;
+}
+
 Node estimate_json(const results::MadMaxEstimate& estimate) {
   Node json = json_object({});
   add_estimate(json, estimate);
@@ -80,6 +86,10 @@ Node estimate_json(const results::MadMaxEstimate& estimate) {
 }
 
 }  // namespace
+
+MadMaxParts mad_max_parts(const results::MadMaxEstimate& estimate) {
+  return {on_one_line(json_object({{"strategy", estimate.strategy}})), on_one_line(breakdown_json(estimate.breakdown))};
+}
 
 std::string mad_max_json(const results::MadMaxEstimate& estimate) {
   Node json = json_object({{"schema", "orrery.estimate/1"}});

@@ -136,6 +136,8 @@ Result<std::vector<hardware::EntrySummary>> listing(const std::string& data_dire
 
 }  // namespace
 
+Result<Model> model_of_tree(Node tree) { return read_description(std::move(tree)); }
+
 Result<Model> load_model(const std::string& data_directory, const std::string& name_or_path, const std::string& as) {
   ORRERY_TRY(file, file_of_model(data_directory, name_or_path));
   return read_file_of_model(file, as);

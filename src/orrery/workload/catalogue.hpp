@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "orrery/config/node.hpp"
 #include "orrery/core/error.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/workload/model.hpp"
@@ -17,6 +18,9 @@ namespace orrery::workload {
 // `as`: the model_type to read a Hugging Face configuration as.
 [[nodiscard]] Result<Model> load_model(const std::string& data_directory, const std::string& name_or_path,
                                        const std::string& as = {});
+
+// A model from a tree in Orrery's own format, such as `describe` prints.
+[[nodiscard]] Result<Model> model_of_tree(config::Node tree);
 
 // Whether a file, or a folder with a config.json, holds a model: it has a key that only descriptions of models have.
 [[nodiscard]] bool is_model_file(const std::string& path);
