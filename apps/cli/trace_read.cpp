@@ -1,9 +1,11 @@
 // `orrery trace info`, `check`, `print`, `stats`, `diff`: commands that only read.
+#include <algorithm>
 #include <optional>
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/terminal.hpp"
 #include "apps/cli/trace.hpp"
+#include "orrery/api/profile.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/report/trace.hpp"
 
@@ -43,8 +45,11 @@ Exit codes: 0 done, 2 bad input (the printed lines are then only part of the fil
 constexpr const char* kStatsFooter = R"(Examples
   orrery trace stats run.0.et
   orrery trace stats --json run.*.et
+  orrery trace stats rank0.pt.trace.json.gz
 
 Bytes are comm_size of communication nodes and tensor_size of other nodes. Times are recorded durations.
+Of profiles of PyTorch (Kineto), it prints busy times by stream and step, exposed communication, collectives, and the
+kernels and operators with the longest device time.
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 
@@ -99,9 +104,22 @@ Result<int> run_print(const TraceArguments& arguments) {
   return 0;
 }
 
+Result<int> run_profile_stats(const TraceArguments& arguments, std::size_t most) {
+  ORRERY_TRY(stats, api::profile_stats(arguments.files, arguments.options()));
+  print(arguments.json ? report::profile_stats_json(stats, most)
+                       : report::profile_stats_text(stats, most, terminal_style()));
+  return 0;
+}
+
 Result<int> run_stats(const TraceArguments& arguments, const std::string& most) {
   if (auto ok = need_files(arguments); !ok) { return tl::make_unexpected(ok.error()); }
   ORRERY_TRY(number, whole_number("--most", most, 0));
+  ORRERY_TRY(kineto, api::are_kineto(arguments.files));
+  const auto profiles = static_cast<std::size_t>(std::count(kineto.begin(), kineto.end(), true));
+  if (profiles == arguments.files.size()) { return run_profile_stats(arguments, static_cast<std::size_t>(number)); }
+  if (profiles > 0) {
+    return fail(flag_place("FILE"), "takes either Kineto profiles or Chakra traces; the files are of both kinds");
+  }
   ORRERY_TRY(stats, api::trace_stats(arguments.files, static_cast<std::size_t>(number), arguments.options()));
   print(arguments.json ? report::trace_stats_json(stats) : report::trace_stats_text(stats, terminal_style()));
   return 0;
