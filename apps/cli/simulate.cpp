@@ -13,6 +13,7 @@
 #include "apps/cli/commands.hpp"
 #include "apps/cli/granularity.hpp"
 #include "apps/cli/machine_flags.hpp"
+#include "apps/cli/replay.hpp"
 #include "apps/cli/request_flags.hpp"
 #include "apps/cli/terminal.hpp"
 #include "orrery/api/plan_simulation.hpp"
@@ -38,17 +39,21 @@ constexpr const char* kFooter = R"(Examples
       --system-configuration=system.json --network-configuration=network.yml \
       --remote-memory-configuration=memory.json --backend congestion-aware --json
   orrery simulate --workload traces/llama --cluster dgx-h100
+  orrery simulate --workload job --scale-comm 0.5 --late 1:3ms
 
 With the flags of estimate, the graphs of the plan are made in memory. Its simulated step is compared with its estimate
 (docs/guide/simulate.md).
 ASTRA-sim's input files give the same cycles as in ASTRA-sim, to the nanosecond. ASTRA-sim's defects are reproduced; a
 warning names those that affect the run (docs/models/astra-sim.md). With --semantics physical, and on a cluster, no link
 carries more than its bandwidth (docs/models/physical.md).
+Graphs that "orrery trace import" made of profiles are replayed: recorded durations, derived waiting
+(docs/guide/profiles.md).
 Exit codes: 0 done, 2 bad input (including a graph that deadlocks), 3 internal error.
 )";
 
 struct Options {
   SharedMachineFlags machine = std::make_shared<MachineFlags>();
+  std::shared_ptr<ReplayFlags> replay = std::make_shared<ReplayFlags>();
   RequestFlags plan;
   std::string cluster, timeline, fold, folder, granularity = "operator";
   std::vector<std::string> workload, tables;
@@ -220,6 +225,8 @@ void print_result(const Options& options, const results::PlanSimulation& result,
 }
 
 Result<int> run(Options& options) {
+  ORRERY_TRY(replay, is_replay(*options.replay, is_plan(options) ? std::vector<std::string>() : options.workload));
+  if (replay) { return run_replay(*options.replay, options.workload, options.cluster, options.json); }
   if (is_plan(options) && !options.cluster.empty()) { options.plan.give("cluster", options.cluster); }
   if (auto ok = take(options); !ok) { return tl::make_unexpected(ok.error()); }
   ORRERY_TRY(tables, tables_of(options));
@@ -282,6 +289,7 @@ void declare_rest(Command& command, const Shared& options) {
                   {},
                   "clusters"},
                  [options](const std::string& name) { options->cluster = name; });
+  declare_replay(command, options->replay);
   std::vector<std::string> names = all_tables();
   names.emplace_back("all");
   command.repeated(

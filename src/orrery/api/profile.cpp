@@ -1,7 +1,10 @@
 #include "orrery/api/profile.hpp"
 
 #include "orrery/api/trace_read.hpp"
+#include "orrery/profile/host_trace.hpp"
 #include "orrery/profile/kineto_read.hpp"
+#include "orrery/profile/link.hpp"
+#include "orrery/trace/chakra.hpp"
 #include "orrery/trace/foreign.hpp"
 
 namespace orrery::api {
@@ -45,6 +48,35 @@ Result<std::vector<report::ProfileFacts>> profile_stats(const std::vector<std::s
   }
   if (!failed.diagnostics.empty()) { return tl::make_unexpected(std::move(failed)); }
   return all;
+}
+
+Result<report::ProfileLink> profile_link(const std::string& host, const std::string& device, const std::string& out,
+                                         const TraceOptions& options) {
+  ORRERY_TRY(host_format, trace::profile_format_of_file(host));
+  if (host_format == trace::ProfileFormat::kineto) {
+    return fail(Place{host, 0, 0, "--host"}, "is a Kineto profile; --host takes a PyTorch execution trace");
+  }
+  ORRERY_TRY(device_format, trace::profile_format_of_file(device));
+  if (device_format == trace::ProfileFormat::execution_trace) {
+    return fail(Place{device, 0, 0, "--device"}, "is a PyTorch execution trace; --device takes a Kineto profile");
+  }
+  profile::HostTraceOptions reading_host;
+  reading_host.tolerant = options.tolerant;
+  profile::KinetoOptions reading_device;
+  reading_device.tolerant = options.tolerant;
+  ORRERY_TRY(operators, profile::read_host_trace(host, reading_host));
+  ORRERY_TRY(events, profile::read_kineto(device, reading_device));
+  ORRERY_TRY(link, profile::link(operators, events));
+  if (!out.empty()) {
+    ORRERY_TRY(graph, profile::linked_graph(operators, events, link));
+    ORRERY_TRY(bytes, trace::write_chakra(graph, out));
+    (void)bytes;
+  }
+  report::ProfileLink made{host,        device,      out, operators.schema, link.by_id, link.operators, link.linked,
+                           link.device_operations, link.linked_device_operations, link.unlinked, {}};
+  for (const profile::ReadNote& note : operators.notes) { made.notes.push_back(fmt::format("{}: {}", host, note.text)); }
+  for (const std::string& note : note_texts(events)) { made.notes.push_back(fmt::format("{}: {}", device, note)); }
+  return made;
 }
 
 }  // namespace orrery::api

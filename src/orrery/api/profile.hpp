@@ -16,4 +16,8 @@ namespace orrery::api {
 [[nodiscard]] Result<std::vector<report::ProfileFacts>> profile_stats(const std::vector<std::string>& files,
                                                                       const TraceOptions& options = {});
 
+// Links a PyTorch execution trace with a Kineto profile; writes a Chakra graph if `out` is not empty.
+[[nodiscard]] Result<report::ProfileLink> profile_link(const std::string& host, const std::string& device,
+                                                       const std::string& out, const TraceOptions& options = {});
+
 }  // namespace orrery::api

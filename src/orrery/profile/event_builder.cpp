@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "orrery/profile/decimal.hpp"
 #include "orrery/profile/kineto_read.hpp"
@@ -94,8 +95,8 @@ void EventBuilder::add(const RawEvent& raw) {
 void EventBuilder::add_complete(const RawEvent& raw, Category what) {
   const auto start = nanoseconds_of(raw.start);
   const auto duration = nanoseconds_of(raw.duration.empty() ? "0" : raw.duration);
-  if (!start || !duration || *duration < 0 || *start > INT64_MAX / 4 || *start < -INT64_MAX / 4 ||
-      *duration > INT64_MAX / 4) {
+  constexpr std::int64_t kLongest = 1'000'000'000'000'000;  // ns: 11 days; more is no time
+  if (!start || !duration || *duration < 0 || std::abs(*start) > INT64_MAX / 4 || *duration > kLongest) {
     ++profile_.no_time;
     return;
   }

@@ -75,7 +75,8 @@ std::vector<std::uint64_t> ranks_of_text(std::string_view text) {
 void read_metadata(Profile& profile, std::string_view key, std::string_view value) {
   JsonPull json(value, true);
   if (key == "baseTimeNanoseconds") {
-    profile.base_ns = integer_of<std::int64_t>(value).value_or(0);
+    const std::int64_t base = integer_of<std::int64_t>(value).value_or(0);
+    profile.base_ns = base > 0 && base < INT64_MAX / 4 ? base : 0;
   } else if (key == "distributedInfo") {
     read_distributed(profile, json);
   } else if (key == "deviceProperties") {

@@ -13,7 +13,10 @@ OperatorIndex::OperatorIndex(const Profile& profile)
     if (event.category == Category::operation) { operations_[event.track].events.push_back(&event); }
     if (event.category != Category::operation && event.category != Category::annotation) { continue; }
     int& named = names_collective[event.name];
-    if (named < 0) { named = collective_kind_of_name(profile.name(event)).empty() ? 0 : 1; }
+    if (named < 0) {
+      const std::string_view name = profile.name(event);
+      named = name == "record_param_comms" || !collective_kind_of_name(name).empty() ? 1 : 0;
+    }
     if (named == 1 || profile.comm(event) != nullptr) { collectives_[event.track].events.push_back(&event); }
   }
   for (Thread& thread : operations_) { add_parents(thread); }
@@ -52,6 +55,24 @@ const Event* OperatorIndex::around(const Event& call) const {
 
 const Event* OperatorIndex::collective_around(const Event& call) const {
   return call.track < collectives_.size() ? innermost(collectives_[call.track], call) : nullptr;
+}
+
+const Event* OperatorIndex::outermost_collective(const Event& call) const {
+  const Event* found = call.track < collectives_.size() ? innermost(collectives_[call.track], call) : nullptr;
+  while (found != nullptr) {
+    // The innermost one that starts before it and contains it.
+    const Thread& thread = collectives_[call.track];
+    const auto at = std::lower_bound(thread.events.begin(), thread.events.end(), found,
+                                     [](const Event* a, const Event* b) {
+                                       return a->start != b->start ? a->start < b->start : a->duration > b->duration;
+                                     });
+    auto position = static_cast<std::size_t>(at - thread.events.begin());
+    while (position < thread.events.size() && thread.events[position] != found) { ++position; }
+    const std::int32_t parent = position < thread.events.size() ? thread.parent[position] : -1;
+    if (parent < 0 || thread.events[static_cast<std::size_t>(parent)]->end() < found->end()) { break; }
+    found = thread.events[static_cast<std::size_t>(parent)];
+  }
+  return found;
 }
 
 }  // namespace orrery::profile

@@ -17,6 +17,9 @@ class OperatorIndex {
   // The innermost annotation that names a collective ("nccl:all_to_all"); nullptr if there is none.
   [[nodiscard]] const Event* collective_around(const Event& call) const;
 
+  // The outermost of those around it (c10d::allreduce_ > record_param_comms > nccl:all_reduce).
+  [[nodiscard]] const Event* outermost_collective(const Event& call) const;
+
  private:
   struct Thread {
     std::vector<const Event*> events;  // by start, longer ones first

@@ -22,4 +22,18 @@ struct ProfileFacts {
 // orrery.trace-stats/1: each file with its facts under "kineto".
 [[nodiscard]] std::string profile_stats_json(const std::vector<ProfileFacts>& profiles, std::size_t most);
 
+// How a host trace was linked to a profile.
+struct ProfileLink {
+  std::string host, device, out;
+  std::string schema;  // of the host trace
+  bool by_id = false;  // else by structure
+  std::uint64_t operators = 0, linked = 0;
+  std::uint64_t device_operations = 0, linked_device_operations = 0;
+  std::vector<std::uint64_t> unlinked;  // ids of the first operators that were not linked
+  std::vector<std::string> notes;
+};
+
+[[nodiscard]] std::string profile_link_text(const ProfileLink& link, TextStyle style = {});
+[[nodiscard]] std::string profile_link_json(const ProfileLink& link);  // orrery.trace-link/1
+
 }  // namespace orrery::report

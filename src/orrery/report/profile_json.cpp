@@ -108,4 +108,20 @@ std::string profile_stats_json(const std::vector<ProfileFacts>& profiles, std::s
   return json_document(json_object({{"schema", "orrery.trace-stats/1"}, {"files", files}, {"kineto", by_file}}));
 }
 
+std::string profile_link_json(const ProfileLink& link) {
+  Node unlinked = config::sequence_node();
+  for (const std::uint64_t id : link.unlinked) { config::add_item(unlinked, id); }
+  return json_document(json_object({{"schema", "orrery.trace-link/1"},
+                                    {"host", link.host},
+                                    {"device", link.device},
+                                    {"host_schema", link.schema},
+                                    {"linked_by", link.by_id ? "record function id" : "structure"},
+                                    {"operators", link.operators},
+                                    {"linked", link.linked},
+                                    {"device_ops", link.device_operations},
+                                    {"device_ops_linked", link.linked_device_operations},
+                                    {"first_unlinked_ids", unlinked},
+                                    {"notes", link.notes}}));
+}
+
 }  // namespace orrery::report

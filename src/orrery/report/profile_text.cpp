@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "orrery/config/units_text.hpp"
 #include "orrery/report/profile.hpp"
@@ -127,6 +128,21 @@ std::string profile_stats_text(const std::vector<ProfileFacts>& profiles, std::s
     }
     for (const std::string& note : one.notes) { text += dim("  note: " + printable(note), style) + "\n"; }
   }
+  return text;
+}
+
+std::string profile_link_text(const ProfileLink& link, TextStyle style) {
+  std::string text = fmt::format(
+      "{} (schema {}): {} of {} operators linked ({}), by {}\n", bold(printable(link.host), style),
+      printable(link.schema), number_text(link.linked), number_text(link.operators),
+      percent(link.operators == 0 ? 0 : static_cast<double>(link.linked) / static_cast<double>(link.operators)),
+      link.by_id ? "the ids of their record functions" : "order and names on each thread");
+  text += fmt::format("{}: {} of {} device operations belong to a linked operator\n", printable(link.device),
+                      number_text(link.linked_device_operations), number_text(link.device_operations));
+  if (!link.unlinked.empty()) {
+    text += fmt::format("not linked, first ids: {}\n", fmt::join(link.unlinked, ", "));
+  }
+  for (const std::string& note : link.notes) { text += dim("note: " + printable(note), style) + "\n"; }
   return text;
 }
 

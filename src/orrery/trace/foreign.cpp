@@ -92,8 +92,8 @@ std::optional<std::string> foreign_json(std::string_view start) {
   if (!json.is_json()) { return std::nullopt; }
   switch (format_of(json)) {
     case ProfileFormat::kineto:
-      return "is a profile of PyTorch (Kineto, a Chrome trace in JSON), not a Chakra trace; \"orrery trace stats\" and "
-             "\"orrery trace timeline\" read it, and \"orrery trace import\" makes Chakra traces of it";
+      return "is a profile of PyTorch (Kineto, a Chrome trace in JSON), not a Chakra trace; \"orrery trace stats\" reads it, "
+             "and \"orrery trace import\" makes a Chakra trace of it";
     case ProfileFormat::execution_trace:
       return fmt::format(
           "is a PyTorch execution trace (schema {}), not a Chakra trace; \"orrery trace import\" makes a Chakra trace "
