@@ -16,9 +16,11 @@
 #include "apps/cli/replay.hpp"
 #include "apps/cli/request_flags.hpp"
 #include "apps/cli/terminal.hpp"
+#include "orrery/api/flows.hpp"
 #include "orrery/api/plan_simulation.hpp"
 #include "orrery/api/simulate.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/report/flow_times.hpp"
 #include "orrery/report/simulation.hpp"
 #include "orrery/report/simulation_tables.hpp"
 #include "orrery/report/table.hpp"
@@ -40,6 +42,7 @@ constexpr const char* kFooter = R"(Examples
       --remote-memory-configuration=memory.json --backend congestion-aware --json
   orrery simulate --workload traces/llama --cluster dgx-h100
   orrery simulate --workload job --scale-comm 0.5 --late 1:3ms
+  orrery simulate --flows examples/networks/incast.txt
 
 With the flags of estimate, the graphs of the plan are made in memory. Its simulated step is compared with its estimate
 (docs/guide/simulate.md).
@@ -55,7 +58,7 @@ struct Options {
   SharedMachineFlags machine = std::make_shared<MachineFlags>();
   std::shared_ptr<ReplayFlags> replay = std::make_shared<ReplayFlags>();
   RequestFlags plan;
-  std::string cluster, timeline, fold, folder, granularity = "operator";
+  std::string cluster, timeline, fold, folder, flows, granularity = "operator";
   std::vector<std::string> workload, tables;
   bool json = false;
 };
@@ -224,9 +227,50 @@ void print_result(const Options& options, const results::PlanSimulation& result,
   }
 }
 
+std::uint64_t peak_memory() {
+  rusage usage{};
+  constexpr std::uint64_t kKibibyte = 1024;
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<std::uint64_t>(usage.ru_maxrss) * kKibibyte : 0;
+}
+
+// A list of flows instead of graphs.
+Result<int> run_flows(const Options& options) {
+  const auto& files = options.machine->files;
+  const auto needs = [](const char* flag) {
+    return fail(flag_place(flag), "is not valid with --flows, whose file has the network and the traffic");
+  };
+  for (const auto& [is_given, flag] : {std::pair{is_plan(options) && options.cluster.empty(), "--model"},
+                                       {!options.workload.empty(), "--workload"},
+                                       {!options.cluster.empty(), "--cluster"},
+                                       {!files.workload.empty(), "--workload-configuration"},
+                                       {!files.system.empty(), "--system-configuration"},
+                                       {!files.network.empty(), "--network-configuration"},
+                                       {!files.memory.empty(), "--remote-memory-configuration"},
+                                       {!files.groups.empty(), "--comm-group-configuration"},
+                                       {!options.fold.empty(), "--fold"},
+                                       {!options.timeline.empty(), "--timeline"},
+                                       {!options.tables.empty(), "--table"},
+                                       {!options.folder.empty(), "--tables"}}) {
+    if (is_given) { return needs(flag); }
+  }
+  if (const std::string& backend = options.machine->backend; !backend.empty() && backend != "flow") {
+    return fail(flag_place("--backend"), quote(backend) + " is not valid with --flows; valid: flow");
+  }
+  if (const std::string& semantics = options.machine->semantics; !semantics.empty() && semantics != "physical") {
+    return fail(flag_place("--semantics"), quote(semantics) + " is not valid with --flows; valid: physical");
+  }
+  const double start = seconds();
+  ORRERY_TRY(times, api::simulate_flow_file(options.flows));
+  times.wall_s = seconds() - start;
+  times.peak_rss_B = peak_memory();
+  print(options.json ? report::flow_times_json(times) : report::flow_times_text(times, terminal_style()));
+  return 0;
+}
+
 Result<int> run(Options& options) {
   ORRERY_TRY(replay, is_replay(*options.replay, is_plan(options) ? std::vector<std::string>() : options.workload));
   if (replay) { return run_replay(*options.replay, options.workload, options.cluster, options.json); }
+  if (!options.flows.empty()) { return run_flows(options); }
   if (is_plan(options) && !options.cluster.empty()) { options.plan.give("cluster", options.cluster); }
   if (auto ok = take(options); !ok) { return tl::make_unexpected(ok.error()); }
   ORRERY_TRY(tables, tables_of(options));
@@ -237,11 +281,7 @@ Result<int> run(Options& options) {
   ORRERY_TRY(result, simulated(options));
   results::Simulation& simulation = result.simulation;
   simulation.wall_s = seconds() - start;
-  rusage usage{};
-  constexpr std::uint64_t kKibibyte = 1024;
-  if (getrusage(RUSAGE_SELF, &usage) == 0) {
-    simulation.peak_rss_B = static_cast<std::uint64_t>(usage.ru_maxrss) * kKibibyte;
-  }
+  simulation.peak_rss_B = peak_memory();
   if (auto written = write_files(options, simulation); !written) { return tl::make_unexpected(written.error()); }
   for (std::string& warning : options.machine->warnings()) { simulation.warnings.push_back(std::move(warning)); }
   print_result(options, result, tables);
@@ -290,6 +330,9 @@ void declare_rest(Command& command, const Shared& options) {
                   "clusters"},
                  [options](const std::string& name) { options->cluster = name; });
   declare_replay(command, options->replay);
+  text({"--flows", "FILE",
+        "links and flows instead of graphs: finish times at max-min fair rates (docs/format/flows.md)", how},
+       &Options::flows);
   std::vector<std::string> names = all_tables();
   names.emplace_back("all");
   command.repeated(
