@@ -32,8 +32,8 @@ Result<std::uint64_t> natural(const std::string& text, const std::string& whole,
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
-    return fail(flag_place("--late"),
-                fmt::format("{}: {} is not a {}; valid: RANK:TIME[@STEP], such as 1:3ms@2", quote(whole), quote(text), what));
+    return fail(flag_place("--late"), fmt::format("{}: {} is not a {}; valid: RANK:TIME[@STEP], such as 1:3ms@2",
+                                                  quote(whole), quote(text), what));
   }
   return value;
 }
@@ -50,9 +50,11 @@ Result<profile::Lateness> late_of(const std::string& whole) {
   const std::size_t colon = text.find(':');
   ORRERY_TRY(rank, natural(text.substr(0, colon), whole, "rank"));
   late.rank = rank;
-  const auto time = config::parse_quantity<Seconds>(colon == std::string::npos ? std::string() : text.substr(colon + 1));
+  const auto time =
+      config::parse_quantity<Seconds>(colon == std::string::npos ? std::string() : text.substr(colon + 1));
   if (!time) {
-    return fail(flag_place("--late"), fmt::format("{} has no time; valid: RANK:TIME[@STEP], such as 1:3ms@2", quote(whole)));
+    return fail(flag_place("--late"),
+                fmt::format("{} has no time; valid: RANK:TIME[@STEP], such as 1:3ms@2", quote(whole)));
   }
   late.ns = std::llround(time->value() * 1e9);
   return late;
@@ -67,8 +69,10 @@ void declare_replay(Command& command, const std::shared_ptr<ReplayFlags>& flags)
                  [flags](const std::string& text) { flags->scale_compute = text; });
   command.option({"--scale-comm", "X", "multiply the time of collectives on the wire", group},
                  [flags](const std::string& text) { flags->scale_comm = text; });
-  command.repeated({"--late", "RANK:TIME[@STEP]", "delay a rank at the start of a step, such as 1:3ms@2 [default: its "
-                    "first step]", group},
+  command.repeated({"--late", "RANK:TIME[@STEP]",
+                    "delay a rank at the start of a step, such as 1:3ms@2 [default: its "
+                    "first step]",
+                    group},
                    [flags](const std::string& text) { flags->late.push_back(text); });
   command.toggle({"--common-start", "", "start all ranks at the same time", group},
                  [flags](bool on) { flags->common_start = on; });

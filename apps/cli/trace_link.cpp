@@ -63,9 +63,9 @@ Command trace_link_command() {
   command.option({"--out", "FILE", "Chakra graph to write: the operators with times, and their kernels; .et or .et.gz",
                   std::string(kOutputGroup)},
                  [options](const std::string& file) { options->out = file; });
-  command.toggle({"--json", "", "print one JSON document (orrery.trace-link/1) and nothing else",
-                  std::string(kOutputGroup)},
-                 [options](bool on) { options->json = on; });
+  command.toggle(
+      {"--json", "", "print one JSON document (orrery.trace-link/1) and nothing else", std::string(kOutputGroup)},
+      [options](bool on) { options->json = on; });
   command.footer(of_trace_link::kFooter);
   command.action([options] { return of_trace_link::run(*options); });
   return command;

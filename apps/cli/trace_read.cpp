@@ -56,8 +56,10 @@ Exit codes: 0 done, 2 bad input, 3 internal error.
 constexpr const char* kDiffFooter = R"(Examples
   orrery trace diff before.et after.et
   orrery trace diff --ignore times,attr:rf_id before.et after.et
+  orrery trace diff before.pt.trace.json.gz after.pt.trace.json.gz
 
 Nodes are matched by their content and neighbours; their ids and their order in the file have no effect.
+Profiles of PyTorch (Kineto) are compared by the count and the device time of each kernel and operator.
 Exit codes: 0 equal, 1 different, 2 bad input, 3 internal error.
 )";
 
@@ -149,9 +151,23 @@ Result<graph::DifferenceOptions> difference_options(const std::string& ignored, 
   return options;
 }
 
+// Kernels and operators with their device times.
+Result<int> run_profile_diff(const TraceArguments& arguments, const std::string& ignored, std::size_t most) {
+  if (!ignored.empty()) { return fail(flag_place("--ignore"), "is not valid for Kineto profiles"); }
+  ORRERY_TRY(facts, api::profile_stats(arguments.files, arguments.options()));
+  print(arguments.json ? report::profile_diff_json(facts[0], facts[1], most)
+                       : report::profile_diff_text(facts[0], facts[1], most, terminal_style()));
+  return report::same_work(facts[0], facts[1]) ? 0 : 1;
+}
+
 Result<int> run_diff(const TraceArguments& arguments, const std::string& ignored, const std::string& most) {
   if (arguments.files.size() != 2) { return fail(flag_place("A B"), "takes two files"); }
   ORRERY_TRY(options, difference_options(ignored, most));
+  ORRERY_TRY(kineto, api::are_kineto(arguments.files));
+  if (kineto[0] && kineto[1]) { return run_profile_diff(arguments, ignored, options.most); }
+  if (kineto[0] || kineto[1]) {
+    return fail(flag_place("A B"), "one file is a Kineto profile and the other is not; both must be of one kind");
+  }
   ORRERY_TRY(diff, api::trace_diff(arguments.files[0], arguments.files[1], options, arguments.options()));
   print(arguments.json ? report::trace_diff_json(diff) : report::trace_diff_text(diff, terminal_style()));
   return diff.difference.none() ? 0 : 1;

@@ -48,7 +48,8 @@ Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 
 constexpr const char* kImportFooter = R"(Examples
-  orrery trace import rank*.pt.trace.json.gz --out job
+  orrery trace import rank*.pt.trace.json.gz --out job --rows job
+  orrery validate --data job.kernels.csv
   orrery simulate --workload job
   orrery simulate --workload job --scale-comm 4 --late 1:3ms
 
@@ -61,6 +62,7 @@ Exit codes: 0 done, 2 bad input, 3 internal error.
 struct WriteArguments {
   std::string out;
   std::string fold;
+  std::string rows;
 };
 
 using SharedWriteArguments = std::shared_ptr<WriteArguments>;
@@ -124,6 +126,14 @@ Result<int> run_import(const TraceArguments& read, const WriteArguments& write) 
   if (auto ok = need_out(read, write); !ok) { return tl::make_unexpected(ok.error()); }
   const PartialFiles partial(api::partial_imports(read.files, write.out));
   ORRERY_TRY(made, api::profile_import(read.files, write.out, read.options()));
+  if (!write.rows.empty()) {
+    for (const auto& [suffix, text] :
+         {std::pair{".kernels.csv", &made.rows.kernels}, {".collectives.csv", &made.rows.collectives}}) {
+      if (auto ok = write_file(write.rows + suffix, *text, flag_place("--rows")); !ok) {
+        return tl::make_unexpected(ok.error());
+      }
+    }
+  }
   print(read.json ? report::profile_import_json(made) : report::profile_import_text(made, terminal_style()));
   return 0;
 }
@@ -169,12 +179,18 @@ Command trace_anonymize_command() {
 }
 
 Command trace_import_command() {
-  Command command("trace import", "Convert profiles of PyTorch (Kineto) to Chakra graphs that can be replayed and changed.");
+  Command command("trace import",
+                  "Convert profiles of PyTorch (Kineto) to Chakra graphs that can be replayed and changed.");
   const auto read = std::make_shared<TraceArguments>();
   const auto write = std::make_shared<WriteArguments>();
   declare_files(command, read, "FILE...", "Kineto profiles, one per rank");
   command.option({"--out", "PREFIX", "graphs to write: PREFIX.<rank>.et [required]", std::string(kOutputGroup)},
                  [write](const std::string& prefix) { write->out = prefix; });
+  command.option({"--rows", "PREFIX",
+                  "write matrix products and collectives as measurements for validate and calibrate: "
+                  "PREFIX.kernels.csv, PREFIX.collectives.csv",
+                  std::string(kOutputGroup)},
+                 [write](const std::string& prefix) { write->rows = prefix; });
   declare_json(command, read, "orrery.trace-import/1");
   command.footer(kImportFooter);
   command.action([read, write] { return run_import(*read, *write); });

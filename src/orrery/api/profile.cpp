@@ -56,9 +56,15 @@ Result<report::ProfileLink> profile_link(const std::string& host, const std::str
   if (host_format == trace::ProfileFormat::kineto) {
     return fail(Place{host, 0, 0, "--host"}, "is a Kineto profile; --host takes a PyTorch execution trace");
   }
+  if (host_format == trace::ProfileFormat::none) {
+    return fail(Place{host, 0, 0, "--host"}, "is not a PyTorch execution trace (JSON of ExecutionTraceObserver)");
+  }
   ORRERY_TRY(device_format, trace::profile_format_of_file(device));
   if (device_format == trace::ProfileFormat::execution_trace) {
     return fail(Place{device, 0, 0, "--device"}, "is a PyTorch execution trace; --device takes a Kineto profile");
+  }
+  if (device_format == trace::ProfileFormat::none) {
+    return fail(Place{device, 0, 0, "--device"}, "is not a Kineto profile (Chrome trace JSON of torch.profiler)");
   }
   profile::HostTraceOptions reading_host;
   reading_host.tolerant = options.tolerant;
@@ -72,9 +78,20 @@ Result<report::ProfileLink> profile_link(const std::string& host, const std::str
     ORRERY_TRY(bytes, trace::write_chakra(graph, out));
     (void)bytes;
   }
-  report::ProfileLink made{host,        device,      out, operators.schema, link.by_id, link.operators, link.linked,
-                           link.device_operations, link.linked_device_operations, link.unlinked, {}};
-  for (const profile::ReadNote& note : operators.notes) { made.notes.push_back(fmt::format("{}: {}", host, note.text)); }
+  report::ProfileLink made{host,
+                           device,
+                           out,
+                           operators.schema,
+                           link.by_id,
+                           link.operators,
+                           link.linked,
+                           link.device_operations,
+                           link.linked_device_operations,
+                           link.unlinked,
+                           {}};
+  for (const profile::ReadNote& note : operators.notes) {
+    made.notes.push_back(fmt::format("{}: {}", host, note.text));
+  }
   for (const std::string& note : note_texts(events)) { made.notes.push_back(fmt::format("{}: {}", device, note)); }
   return made;
 }

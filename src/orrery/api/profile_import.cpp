@@ -30,18 +30,19 @@ Result<void> need_kineto(const std::vector<std::string>& files) {
       collect(failed, std::move(format).error());
     } else if (*format == trace::ProfileFormat::execution_trace) {
       collect(failed, Failure{{{Place{file, 0, 0, {}},
-                                 "is a PyTorch execution trace, which has no times; give the Kineto profile of the same "
-                                 "run (\"orrery trace link\" joins the two)"}}});
+                                "is a PyTorch execution trace, which has no times; give the Kineto profile of the same "
+                                "run (\"orrery trace link\" joins the two)"}}});
     } else if (*format == trace::ProfileFormat::none) {
-      collect(failed, Failure{{{Place{file, 0, 0, {}}, "is not a Kineto profile (Chrome trace JSON of torch.profiler)"}}});
+      collect(failed, Failure{{{Place{file, 0, 0, {}},
+                                "is not a Kineto profile (Chrome trace JSON of torch.profiler); \"orrery trace info\" "
+                                "says what a trace is"}}});
     }
   }
   if (!failed.diagnostics.empty()) { return tl::make_unexpected(std::move(failed)); }
   return {};
 }
 
-Result<std::deque<profile::Profile>> read_profiles(const std::vector<std::string>& files,
-                                                   const TraceOptions& options) {
+Result<std::deque<profile::Profile>> read_profiles(const std::vector<std::string>& files, const TraceOptions& options) {
   std::deque<profile::Profile> profiles;
   Failure failed;
   ReadProgress progress(files, options);
@@ -84,11 +85,14 @@ report::ImportedRank imported_rank(const profile::JobPlan& job, std::size_t rank
 }
 
 std::optional<Collective> collective_of(const std::string& kind) {
-  static const std::map<std::string, Collective> kKinds = {
-      {"all_reduce", Collective::all_reduce},         {"all_gather", Collective::all_gather},
-      {"reduce_scatter", Collective::reduce_scatter}, {"all_to_all", Collective::all_to_all},
-      {"broadcast", Collective::broadcast},           {"reduce", Collective::reduce},
-      {"gather", Collective::gather},                 {"scatter", Collective::scatter}};
+  static const std::map<std::string, Collective> kKinds = {{"all_reduce", Collective::all_reduce},
+                                                           {"all_gather", Collective::all_gather},
+                                                           {"reduce_scatter", Collective::reduce_scatter},
+                                                           {"all_to_all", Collective::all_to_all},
+                                                           {"broadcast", Collective::broadcast},
+                                                           {"reduce", Collective::reduce},
+                                                           {"gather", Collective::gather},
+                                                           {"scatter", Collective::scatter}};
   const auto found = kKinds.find(kind);
   return found == kKinds.end() ? std::nullopt : std::optional(found->second);
 }
@@ -150,8 +154,11 @@ Result<report::ProfileImport> profile_import(const std::vector<std::string>& fil
   report::ProfileImport made;
   made.notes = job.notes;
   for (const profile::Profile& one : profiles) {
-    for (const profile::ReadNote& note : one.notes) { made.notes.push_back(fmt::format("{}: {}", one.file, note.text)); }
+    for (const profile::ReadNote& note : one.notes) {
+      made.notes.push_back(fmt::format("{}: {}", one.file, note.text));
+    }
   }
+  made.rows = profile::rows_of(job);
   std::vector<graph::Graph> graphs;
   for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
     report::ImportedRank one = imported_rank(job, rank);
@@ -199,7 +206,8 @@ Result<report::ProfileReplay> profile_replay(const std::string& data_directory,
   for (const std::string& file : files) {
     ORRERY_TRY(loaded, trace::load(file));
     if (!profile::is_imported_profile(loaded.graph.metadata())) {
-      return fail(Place{file, 0, 0, {}}, "is not a graph that \"orrery trace import\" wrote, and others of this job are");
+      return fail(Place{file, 0, 0, {}},
+                  "is not a graph that \"orrery trace import\" wrote, and others of this job are");
     }
     graphs.push_back(std::move(loaded.graph));
   }
@@ -224,7 +232,8 @@ Result<report::ProfileReplay> profile_replay(const std::string& data_directory,
   std::int64_t unexplained = 0;
   for (const profile::ReplayRank& rank : replay.ranks) { unexplained += rank.unexplained_ns; }
   if (unexplained > 0) {
-    made.kept.push_back(fmt::format("{:.3f} ms of idle device time without a known cause", static_cast<double>(unexplained) * 1e-6));
+    made.kept.push_back(
+        fmt::format("{:.3f} ms of idle device time without a known cause", static_cast<double>(unexplained) * 1e-6));
   }
   made.replay = std::move(replay);
   return made;

@@ -15,8 +15,7 @@ namespace orrery::api {
 
 // Writes PREFIX.<rank>.et for each profile, and replays them to compare with the record.
 [[nodiscard]] Result<report::ProfileImport> profile_import(const std::vector<std::string>& files,
-                                                           const std::string& prefix,
-                                                           const TraceOptions& options = {});
+                                                           const std::string& prefix, const TraceOptions& options = {});
 
 // The names of the files that profile_import writes for a number of ranks, while they are not complete.
 [[nodiscard]] std::vector<std::string> partial_imports(const std::vector<std::string>& files,

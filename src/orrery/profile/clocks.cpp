@@ -76,8 +76,8 @@ std::vector<std::int64_t> clock_offsets(const std::vector<CollectiveEntry>& entr
       offsets[link.second] = offsets[link.first] + best.difference;
     }
   }
-  const bool same = std::all_of(offsets.begin(), offsets.end(),
-                                [](std::int64_t offset) { return std::abs(offset) <= kSameClock; });
+  const bool same =
+      std::all_of(offsets.begin(), offsets.end(), [](std::int64_t offset) { return std::abs(offset) <= kSameClock; });
   if (same) { std::fill(offsets.begin(), offsets.end(), 0); }
   return offsets;
 }

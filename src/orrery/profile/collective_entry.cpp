@@ -92,9 +92,9 @@ std::vector<CollectiveEntry> collective_entries(const Profile& profile, const Ra
     entry.number = ++step_numbers[{entry.step, entry.kind}];
     if (entry.record != nullptr) {
       const std::string group = group_key(profile, *entry.record);
-      entry.key = !entry.record->id.empty()  ? "id " + entry.record->id
-                  : entry.record->sequence ? fmt::format("{} seq {}", group, *entry.record->sequence)
-                                           : fmt::format("{} {} {}", group, entry.kind, ++numbers[group + entry.kind]);
+      entry.key = !entry.record->id.empty() ? "id " + entry.record->id
+                  : entry.record->sequence  ? fmt::format("{} seq {}", group, *entry.record->sequence)
+                                            : fmt::format("{} {} {}", group, entry.kind, ++numbers[group + entry.kind]);
     }
     entries.push_back(std::move(entry));
   }

@@ -16,7 +16,6 @@ namespace orrery::profile {
 namespace {
 
 constexpr std::string_view kStepName = "ProfilerStep#";
-constexpr std::size_t kTop = 50;
 
 struct Work {
   std::vector<Interval> all, other, kernels, communication;
@@ -194,7 +193,6 @@ class FactsBuilder {
     std::sort(all.begin(), all.end(), [](const KernelFacts& a, const KernelFacts& b) {
       return a.sum_ns != b.sum_ns ? a.sum_ns > b.sum_ns : a.name < b.name;
     });
-    all.resize(std::min(all.size(), kTop));
     return all;
   }
 

@@ -97,9 +97,8 @@ class HostBuilder {
 
   void chain(TrackIndex thread) {
     auto& items = items_[thread];
-    std::stable_sort(items.begin(), items.end(), [](const Item& a, const Item& b) {
-      return a.time != b.time ? a.time < b.time : a.kind < b.kind;
-    });
+    std::stable_sort(items.begin(), items.end(),
+                     [](const Item& a, const Item& b) { return a.time != b.time ? a.time < b.time : a.kind < b.kind; });
     PlanNode last = kNoNode;
     std::int64_t now = items.empty() ? 0 : items.front().time;
     for (std::size_t i = 0; i < items.size(); ++i) {
@@ -183,8 +182,7 @@ std::vector<const Event*> calls_that_matter(const Profile& profile, const Device
       calls.push_back(&event);
     }
   }
-  std::stable_sort(calls.begin(), calls.end(),
-                   [](const Event* a, const Event* b) { return a->start < b->start; });
+  std::stable_sort(calls.begin(), calls.end(), [](const Event* a, const Event* b) { return a->start < b->start; });
   return calls;
 }
 

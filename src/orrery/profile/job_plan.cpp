@@ -29,9 +29,8 @@ class JobPlanner {
   explicit JobPlanner(const std::vector<const Profile*>& profiles) { job_.profiles = profiles; }
 
   Result<JobPlan> plan() {
-    std::stable_sort(job_.profiles.begin(), job_.profiles.end(), [](const Profile* a, const Profile* b) {
-      return a->rank.value_or(0) < b->rank.value_or(0);
-    });
+    std::stable_sort(job_.profiles.begin(), job_.profiles.end(),
+                     [](const Profile* a, const Profile* b) { return a->rank.value_or(0) < b->rank.value_or(0); });
     if (auto ok = check_files(); !ok) { return tl::make_unexpected(ok.error()); }
     for (const Profile* profile : job_.profiles) { job_.ranks.push_back(plan_of(*profile)); }
     job_.clock_offsets.assign(job_.profiles.size(), 0);
@@ -67,9 +66,9 @@ class JobPlanner {
       }
       const Profile& first = *job_.profiles.front();
       if (profile->world_size != first.world_size) {
-        return fail(in_file(*profile), fmt::format("is of a job of {} ranks, and {} is of a job of {}",
-                                                   profile->world_size.value_or(0), first.file,
-                                                   first.world_size.value_or(0)));
+        return fail(in_file(*profile),
+                    fmt::format("is of a job of {} ranks, and {} is of a job of {}", profile->world_size.value_or(0),
+                                first.file, first.world_size.value_or(0)));
       }
     }
     return {};
@@ -92,8 +91,9 @@ class JobPlanner {
   Result<void> check_windows() {
     constexpr std::int64_t kClocks = 60'000'000'000;  // ns that clocks of machines may differ
     for (std::size_t rank = 1; rank < job_.ranks.size(); ++rank) {
-      const std::int64_t gap = std::max(job_.time(rank, job_.ranks[rank].first_ns) - job_.time(0, job_.ranks[0].last_ns),
-                                        job_.time(0, job_.ranks[0].first_ns) - job_.time(rank, job_.ranks[rank].last_ns));
+      const std::int64_t gap =
+          std::max(job_.time(rank, job_.ranks[rank].first_ns) - job_.time(0, job_.ranks[0].last_ns),
+                   job_.time(0, job_.ranks[0].first_ns) - job_.time(rank, job_.ranks[rank].last_ns));
       if (gap > kClocks) {
         return fail(in_file(*job_.profiles[rank]),
                     fmt::format("was recorded {} s apart from {}: the files are not of one run", gap / 1'000'000'000,
@@ -123,7 +123,8 @@ class JobPlanner {
 
   Result<void> match(const std::vector<CollectiveEntry>& all) {
     std::map<std::string, std::vector<const CollectiveEntry*>> named;
-    std::map<std::pair<std::string, std::int64_t>, std::map<std::uint64_t, std::vector<const CollectiveEntry*>>> by_step;
+    std::map<std::pair<std::string, std::int64_t>, std::map<std::uint64_t, std::vector<const CollectiveEntry*>>>
+        by_step;
     for (const CollectiveEntry& entry : all) {
       if (!entry.key.empty()) {
         named[entry.key].push_back(&entry);
@@ -218,8 +219,8 @@ class JobPlanner {
     for (const CollectiveEntry* entry : entries) {
       if (!ranks.insert(entry->rank).second) {
         return fail(in_file(*job_.profiles[entry->rank]),
-                    fmt::format("rank {}: two kernels are the same collective of group {}", job_.ranks[entry->rank].rank,
-                                instance.group));
+                    fmt::format("rank {}: two kernels are the same collective of group {}",
+                                job_.ranks[entry->rank].rank, instance.group));
       }
       const std::int64_t wire = entry->end - latest;
       if (wire < -kImpossible && may_synchronize(*entry)) {
@@ -266,7 +267,8 @@ class JobPlanner {
     for (const ListedGroup& group : job_.profiles[entry.rank]->groups) {
       if (instance.group_ranks.empty() && group.name == record.group) { instance.group_ranks = group.ranks; }
     }
-    const auto elements = static_cast<std::uint64_t>(std::max<std::int64_t>({record.in_elements, record.out_elements, 0}));
+    const auto elements =
+        static_cast<std::uint64_t>(std::max<std::int64_t>({record.in_elements, record.out_elements, 0}));
     instance.bytes = elements * element_bytes(record.dtype);
     return instance;
   }
@@ -283,8 +285,7 @@ class JobPlanner {
     for (CollectiveInstance& one : job_.collectives) {
       std::vector<std::uint64_t> members;
       for (const CollectiveMember& member : one.members) { members.push_back(job_.ranks[member.rank].rank); }
-      one.number =
-          ++numbers[fmt::format("{} {} {}", one.group, one.kind, fmt::join(members, ","))];
+      one.number = ++numbers[fmt::format("{} {} {}", one.group, one.kind, fmt::join(members, ","))];
     }
   }
 
@@ -298,7 +299,8 @@ class JobPlanner {
       if (!given.contains(rank)) { missing.push_back(rank); }
     }
     job_.notes.push_back(fmt::format(
-        "{} of {} ranks have no file (rank {}{}): collectives wait only for ranks with a file, and waiting for the others "
+        "{} of {} ranks have no file (rank {}{}): collectives wait only for ranks with a file, and waiting for the "
+        "others "
         "is part of the time on the wire",
         *world - given.size(), *world, fmt::join(missing, ", "), *world - given.size() > missing.size() ? ", …" : ""));
   }

@@ -1,4 +1,5 @@
-// The ranks of a job together: their clocks, and their collectives, each of which the members carry out at the same time.
+// The ranks of a job together: their clocks, and their collectives, each of which the members carry out at the same
+// time.
 //
 // A recorded collective is waiting for the last member, and time on the wire: wire = end - latest start, for each
 // member. Collectives in which every rank needs every other end at about the same time on all members; that identifies
@@ -23,11 +24,11 @@ struct CollectiveMember {
 };
 
 struct CollectiveInstance {
-  std::string group;       // description of the process group, else its name; "world" without metadata
-  std::string group_name;  // its name in the file; empty without metadata
-  std::string kind;        // "all_reduce", …; "send_recv" without metadata
-  std::string operation;   // kind by the annotation around the call, where the kernel does not say it
-  std::uint64_t number = 0;  // from 1, of its group and kind
+  std::string group;                       // description of the process group, else its name; "world" without metadata
+  std::string group_name;                  // its name in the file; empty without metadata
+  std::string kind;                        // "all_reduce", …; "send_recv" without metadata
+  std::string operation;                   // kind by the annotation around the call, where the kernel does not say it
+  std::uint64_t number = 0;                // from 1, of its group and kind
   std::vector<std::uint64_t> group_ranks;  // all ranks of the group, where known
   std::uint64_t bytes = 0;                 // nccl-tests size, 0 = unknown
   std::vector<CollectiveMember> members;
@@ -36,10 +37,10 @@ struct CollectiveInstance {
 };
 
 struct JobPlan {
-  std::vector<RankPlan> ranks;               // by rank
-  std::vector<const Profile*> profiles;      // by rank
-  std::vector<std::int64_t> clock_offsets;   // ns to add to the times of a rank
-  std::int64_t origin_ns = 0;                // earliest time of all ranks, with offsets and base times
+  std::vector<RankPlan> ranks;              // by rank
+  std::vector<const Profile*> profiles;     // by rank
+  std::vector<std::int64_t> clock_offsets;  // ns to add to the times of a rank
+  std::int64_t origin_ns = 0;               // earliest time of all ranks, with offsets and base times
   std::vector<CollectiveInstance> collectives;
   std::vector<std::string> notes;
 

@@ -1,5 +1,5 @@
-// Any bytes as a Kineto profile and as a host trace: no crash, and what is read can be summarized, imported and replayed
-// or is refused.
+// Any bytes as a Kineto profile and as a host trace: no crash, and what is read can be summarized, imported and
+// replayed or is refused.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -112,9 +112,10 @@ TEST(Kineto, old_names_of_categories_are_the_same) {
 // Derived by hand: two streams, communication 0-100 and 150-200, compute 50-160. All: 0-200; hidden 50-100 and 150-160.
 TEST(Facts, exposed_communication_is_what_no_other_work_covers) {
   const auto kernel = [](const char* name, int stream, int start, int duration) {
-    return fmt::format(R"({{"ph":"X","cat":"kernel","name":"{}","pid":0,"tid":{},"ts":{},"dur":{},"args":{{"stream":{},)"
-                       R"("device":0}}}})",
-                       name, stream, start, duration, stream);
+    return fmt::format(
+        R"({{"ph":"X","cat":"kernel","name":"{}","pid":0,"tid":{},"ts":{},"dur":{},"args":{{"stream":{},)"
+        R"("device":0}}}})",
+        name, stream, start, duration, stream);
   };
   const std::string text = fmt::format(R"({{"traceEvents":[{},{},{}]}})", kernel("ncclDevKernel_AllReduce", 20, 0, 100),
                                        kernel("gemm", 7, 50, 110), kernel("ncclDevKernel_AllReduce", 20, 150, 50));

@@ -142,9 +142,7 @@ class Linker {
   Result<void> check_process() const {
     std::map<std::string, std::uint64_t> processes;
     for (const Event* event : operators_) { ++processes[device_.threads[event->track].process]; }
-    if (processes.empty()) {
-      return fail(Place{device_.file, 0, 0, {}}, "has no operators of the host to link to");
-    }
+    if (processes.empty()) { return fail(Place{device_.file, 0, 0, {}}, "has no operators of the host to link to"); }
     const auto most = std::max_element(processes.begin(), processes.end(),
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
     if (host_.pid && integer_of<std::uint64_t>(most->first) && most->first != std::to_string(*host_.pid)) {

@@ -1,6 +1,6 @@
-// Links the operators of a PyTorch execution trace to those of a Kineto profile of the same process: by the ids of their
-// record functions where both have them, else by structure. On each thread, operators have the same order and names in
-// both files; a host trace may have fewer steps than the profile.
+// Links the operators of a PyTorch execution trace to those of a Kineto profile of the same process: by the ids of
+// their record functions where both have them, else by structure. On each thread, operators have the same order and
+// names in both files; a host trace may have fewer steps than the profile.
 //
 // O(n log n) in the operators of both files.
 #pragma once
@@ -19,8 +19,8 @@ struct Link {
   std::vector<const Event*> event_of;  // by position of the host node; nullptr = not linked
   std::uint64_t operators = 0;         // of the host trace
   std::uint64_t linked = 0;
-  bool by_id = false;                  // else by structure
-  std::vector<std::uint64_t> unlinked; // ids of operators, the first ones
+  bool by_id = false;                   // else by structure
+  std::vector<std::uint64_t> unlinked;  // ids of operators, the first ones
   std::uint64_t device_operations = 0, linked_device_operations = 0;
 
   [[nodiscard]] double share() const {

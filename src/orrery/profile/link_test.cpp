@@ -14,11 +14,12 @@ std::string host_text(const std::vector<std::string>& names, bool old_form, int 
   std::string nodes = R"({"name":"[pytorch|profiler|execution_graph|thread]","id":2,"parent":1,"tid":1,"rf_id":0})";
   for (std::size_t i = 0; i < names.size(); ++i) {
     const std::size_t rf = first_rf == 0 ? 0 : static_cast<std::size_t>(first_rf) + i;
-    nodes += old_form ? fmt::format(R"(,{{"name":"{}","id":{},"rf_id":{},"parent":2,"tid":1,"inputs":[[1,[2]],"a"]}})",
-                                    names[i], i + 3, rf)
-                      : fmt::format(R"(,{{"id":{},"name":"{}","ctrl_deps":2,"inputs":{{"values":[[1]]}},"attrs":[{{"name":)"
-                                    R"("rf_id","type":"uint64","value":{}}},{{"name":"tid","type":"uint64","value":1}}]}})",
-                                    i + 3, names[i], rf);
+    nodes += old_form
+                 ? fmt::format(R"(,{{"name":"{}","id":{},"rf_id":{},"parent":2,"tid":1,"inputs":[[1,[2]],"a"]}})",
+                               names[i], i + 3, rf)
+                 : fmt::format(R"(,{{"id":{},"name":"{}","ctrl_deps":2,"inputs":{{"values":[[1]]}},"attrs":[{{"name":)"
+                               R"("rf_id","type":"uint64","value":{}}},{{"name":"tid","type":"uint64","value":1}}]}})",
+                               i + 3, names[i], rf);
   }
   return fmt::format(R"({{"schema":"{}","pid":{},"nodes":[{}],"finish_ts":3}})",
                      old_form ? "1.0.1" : "1.1.0-chakra.0.0.4", pid, nodes);

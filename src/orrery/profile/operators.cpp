@@ -62,10 +62,10 @@ const Event* OperatorIndex::outermost_collective(const Event& call) const {
   while (found != nullptr) {
     // The innermost one that starts before it and contains it.
     const Thread& thread = collectives_[call.track];
-    const auto at = std::lower_bound(thread.events.begin(), thread.events.end(), found,
-                                     [](const Event* a, const Event* b) {
-                                       return a->start != b->start ? a->start < b->start : a->duration > b->duration;
-                                     });
+    const auto at =
+        std::lower_bound(thread.events.begin(), thread.events.end(), found, [](const Event* a, const Event* b) {
+          return a->start != b->start ? a->start < b->start : a->duration > b->duration;
+        });
     auto position = static_cast<std::size_t>(at - thread.events.begin());
     while (position < thread.events.size() && thread.events[position] != found) { ++position; }
     const std::int32_t parent = position < thread.events.size() ? thread.parent[position] : -1;

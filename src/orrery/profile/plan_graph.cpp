@@ -23,11 +23,11 @@ using graph::Value;
 // The type of a collective in the schema; of kernels that do not say it, that of the call.
 std::optional<CollectiveType> type_of(const CollectiveInstance& one) {
   static const std::map<std::string_view, CollectiveType> kTypes = {
-      {"all_reduce", CollectiveType::all_reduce},     {"reduce", CollectiveType::reduce},
-      {"all_gather", CollectiveType::all_gather},     {"gather", CollectiveType::gather},
-      {"scatter", CollectiveType::scatter},           {"broadcast", CollectiveType::broadcast},
-      {"all_to_all", CollectiveType::all_to_all},     {"reduce_scatter", CollectiveType::reduce_scatter},
-      {"barrier", CollectiveType::barrier},           {"send_recv", CollectiveType::all_to_all}};
+      {"all_reduce", CollectiveType::all_reduce}, {"reduce", CollectiveType::reduce},
+      {"all_gather", CollectiveType::all_gather}, {"gather", CollectiveType::gather},
+      {"scatter", CollectiveType::scatter},       {"broadcast", CollectiveType::broadcast},
+      {"all_to_all", CollectiveType::all_to_all}, {"reduce_scatter", CollectiveType::reduce_scatter},
+      {"barrier", CollectiveType::barrier},       {"send_recv", CollectiveType::all_to_all}};
   const auto found = kTypes.find(one.operation.empty() ? one.kind : one.operation);
   return found == kTypes.end() ? std::nullopt : std::optional(found->second);
 }
@@ -150,13 +150,10 @@ class GraphWriter {
     }
     if (node.kind == NodeKind::device || node.kind == NodeKind::call) {
       if (node.operation != nullptr) { attribute(keys::operation, Value::text(profile_.name(*node.operation))); }
-      if (node.event->correlation != 0) {
-        number("correlation", static_cast<std::int64_t>(node.event->correlation));
-      }
+      if (node.event->correlation != 0) { number("correlation", static_cast<std::int64_t>(node.event->correlation)); }
     }
     if (node.kind == NodeKind::device && node.event->category == Category::memcpy) {
-      number(graph::keys::tensor_size,
-             static_cast<std::int64_t>(profile_.memcpy_bytes[node.event->detail - 1]));
+      number(graph::keys::tensor_size, static_cast<std::int64_t>(profile_.memcpy_bytes[node.event->detail - 1]));
     }
     if (node.kind == NodeKind::device && node.operation != nullptr && node.operation->detail > 0 &&
         node.event->category == Category::kernel && profile_.comm(*node.operation) == nullptr) {

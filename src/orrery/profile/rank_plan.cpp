@@ -27,7 +27,10 @@ constexpr Latencies kUsual = {7'000, 1'000, 5'000};  // ns
 class Planner {
  public:
   explicit Planner(const Profile& profile)
-      : profile_(profile), work_(profile), operators_(profile), calls_(calls_that_matter(profile, work_)),
+      : profile_(profile),
+        work_(profile),
+        operators_(profile),
+        calls_(calls_that_matter(profile, work_)),
         waits_(waits_of(profile, work_, operators_, calls_)) {
     plan_.rank = profile.rank.value_or(0);
   }
@@ -91,9 +94,7 @@ class Planner {
     node.start = event.start;
     node.duration = event.duration;
     node.track = event.track;
-    if (const Event* const call = work_[operation].call; call != nullptr) {
-      node.operation = operators_.around(*call);
-    }
+    if (const Event* const call = work_[operation].call; call != nullptr) { node.operation = operators_.around(*call); }
     if (work_[operation].communicates) { plan_.communication.push_back(static_cast<PlanNode>(plan_.nodes.size())); }
     plan_.device_end_ns = std::max(plan_.device_end_ns, event.end());
     plan_.nodes.push_back(std::move(node));
@@ -182,9 +183,7 @@ class Planner {
                                     [&](std::uint32_t other, std::int64_t time) { return event(other).start < time; });
       if (after == operations.begin()) { continue; }
       std::uint32_t source = *std::prev(after);
-      while (source != kNone && event(source).end() > node.start + kClockTolerance) {
-        source = work_[source].previous;
-      }
+      while (source != kNone && event(source).end() > node.start + kClockTolerance) { source = work_[source].previous; }
       if (source == kNone || node.start - event(source).end() > kUnexplained) { continue; }
       if (best == kNone || event(source).end() > event(best).end()) { best = source; }
     }
@@ -202,9 +201,7 @@ class Planner {
     PlannedNode& body = plan_.nodes[returns->second - 1];
     const std::int64_t end = body.start + body.duration;
     std::int64_t waited_until = body.start;
-    for (const std::uint32_t source : found->second) {
-      waited_until = std::max(waited_until, event(source).end());
-    }
+    for (const std::uint32_t source : found->second) { waited_until = std::max(waited_until, event(source).end()); }
     const bool waited = waited_until > body.start;
     const std::int64_t own = waited ? std::min(body.duration, plan_.latencies.return_) : body.duration;
     for (const std::uint32_t source : found->second) {

@@ -47,13 +47,13 @@ struct Dependency {
 
 struct PlannedNode {
   NodeKind kind = NodeKind::segment;
-  const Event* event = nullptr;  // of calls and device operations
+  const Event* event = nullptr;      // of calls and device operations
   const Event* operation = nullptr;  // innermost operator around the call; of segments: of the call that follows
-  std::int64_t start = 0;        // as recorded
-  std::int64_t duration = 0;     // without waiting
-  std::int64_t unexplained = 0;  // idle time before it that nothing in the record explains; contained in a lag
-  std::uint64_t step = 0;        // of step_begin, step_end
-  TrackIndex track = 0;          // thread, or stream of device operations
+  std::int64_t start = 0;            // as recorded
+  std::int64_t duration = 0;         // without waiting
+  std::int64_t unexplained = 0;      // idle time before it that nothing in the record explains; contained in a lag
+  std::uint64_t step = 0;            // of step_begin, step_end
+  TrackIndex track = 0;              // thread, or stream of device operations
   std::vector<Dependency> deps;
 
   [[nodiscard]] std::int64_t end() const { return start + duration; }
@@ -77,7 +77,7 @@ struct PlanCounts {
 
 struct RankPlan {
   std::uint64_t rank = 0;
-  std::vector<PlannedNode> nodes;  // dependencies may be later in the list
+  std::vector<PlannedNode> nodes;       // dependencies may be later in the list
   std::vector<PlanNode> communication;  // device operations that communicate, in the order of their start
   Latencies latencies;
   PlanCounts counts;

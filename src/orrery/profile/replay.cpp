@@ -49,6 +49,7 @@ class ReplayJob::Run {
     end_.assign(count, kUnknown);
     extra_.assign(count, 0);
     open_.assign(count, 0);
+    binding_.assign(count, kNo);
     child_begin_.assign(count + 1, 0);
     for (const Dep& dep : job_.deps_) { ++child_begin_[dep.node + 1]; }
     for (std::size_t i = 1; i <= count; ++i) { child_begin_[i] += child_begin_[i - 1]; }
@@ -112,7 +113,10 @@ class ReplayJob::Run {
     const Node& about = job_.nodes_[node];
     std::int64_t start = kUnknown;
     for (std::uint32_t i = about.deps_begin; i < deps_end(node); ++i) {
-      start = std::max(start, end_[job_.deps_[i].node] + job_.deps_[i].lag);
+      const std::int64_t ready = end_[job_.deps_[i].node] + job_.deps_[i].lag;
+      if (ready <= start) { continue; }
+      start = ready;
+      binding_[node] = job_.deps_[i].node;
     }
     if (start == kUnknown) { start = about.recorded_start + shift_[rank_of_[node]]; }
     start_[node] = start;
@@ -140,12 +144,13 @@ class ReplayJob::Run {
     for (std::size_t i = 0; i < job_.collectives_.size(); ++i) {
       if (missing_[i] == 0 || missing_[i] == job_.collectives_[i].members.size()) { continue; }
       const ReplayCollective& about = job_.collectives_[i].about;
-      return fail(fmt::format("the ranks wait for each other: {} number {} of group {} is never reached by {} of its {} "
-                              "members",
-                              about.kind, about.number, about.group, missing_[i], about.members.size()));
+      return fail(
+          fmt::format("the ranks wait for each other: {} number {} of group {} is never reached by {} of its {} "
+                      "members",
+                      about.kind, about.number, about.group, missing_[i], about.members.size()));
     }
-    return fail(fmt::format("{} of {} nodes wait for each other in a cycle", job_.nodes_.size() - done_,
-                            job_.nodes_.size()));
+    return fail(
+        fmt::format("{} of {} nodes wait for each other in a cycle", job_.nodes_.size() - done_, job_.nodes_.size()));
   }
 
   Replay result() const {
@@ -174,7 +179,47 @@ class ReplayJob::Run {
       last = std::max(last, end_[node]);
     }
     replay.makespan_ns = job_.nodes_.empty() ? 0 : last - first;
+    replay.path = critical_path();
     return replay;
+  }
+
+  // The member of a collective that starts last; the node itself for others.
+  [[nodiscard]] std::uint32_t decisive(std::uint32_t node) const {
+    const Node& about = job_.nodes_[node];
+    if (about.collective == kNo) { return node; }
+    std::uint32_t latest = node;
+    for (const Member& member : job_.collectives_[about.collective].members) {
+      if (start_[member.node] > start_[latest]) { latest = member.node; }
+    }
+    return latest;
+  }
+
+  [[nodiscard]] ReplayPath critical_path() const {
+    ReplayPath path;
+    if (end_.empty()) { return path; }
+    auto node = static_cast<std::uint32_t>(std::max_element(end_.begin(), end_.end()) - end_.begin());
+    while (node != kNo) {
+      ++path.nodes;
+      const std::uint32_t from = decisive(node);
+      path.changes_of_rank += rank_of_[from] != rank_of_[node] ? 1 : 0;
+      const Node& about = job_.nodes_[from];
+      (about.communicates ? path.communication_ns
+       : about.on_device  ? path.compute_ns
+                          : path.host_ns) += end_[node] - start_[from];
+      const std::uint32_t before = binding_[from];
+      if (before != kNo) { add_lag(path, from, before); }
+      node = before;
+    }
+    return path;
+  }
+
+  void add_lag(ReplayPath& path, std::uint32_t node, std::uint32_t before) const {
+    const std::int64_t lag = start_[node] - end_[before];
+    const Node& about = job_.nodes_[node];
+    const bool wakes = !about.on_device && !job_.nodes_[before].on_device;
+    const std::int64_t unexplained = std::min(about.unexplained, std::max<std::int64_t>(lag, 0));
+    path.unexplained_ns += unexplained;
+    (wakes ? path.host_ns : path.latency_ns) += lag - unexplained;
   }
 
   ReplayRank rank_result(const Rank& rank) const {
@@ -211,6 +256,7 @@ class ReplayJob::Run {
   const ReplayJob& job_;
   const ReplayChange& change_;
   std::vector<std::int64_t> start_, end_, extra_, shift_;
+  std::vector<std::uint32_t> binding_;  // the dependency that decided the start
   std::vector<std::uint32_t> open_, child_begin_, children_, missing_, rank_of_, ready_;
   std::size_t done_ = 0;
 };

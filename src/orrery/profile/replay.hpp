@@ -35,7 +35,7 @@ struct ReplayChange {
 
 struct ReplayStep {
   std::uint64_t rank = 0, step = 0;
-  std::int64_t duration_ns = 0;           // of the host's ProfilerStep
+  std::int64_t duration_ns = 0;  // of the host's ProfilerStep
   std::int64_t recorded_ns = 0;
 };
 
@@ -58,10 +58,26 @@ struct ReplayRank {
   std::int64_t unexplained_ns = 0;  // idle time that is kept as recorded because nothing explains it
 };
 
+// The chain of nodes and lags that ends last: all of its time, by what it is.
+struct ReplayPath {
+  std::int64_t host_ns = 0;           // segments and calls, and threads that wake each other
+  std::int64_t compute_ns = 0;        // kernels, copies and memsets
+  std::int64_t communication_ns = 0;  // collectives on the wire
+  std::int64_t latency_ns = 0;        // launches, gaps between operations, returns of blocking calls
+  std::int64_t unexplained_ns = 0;    // idle time that is kept as recorded
+  std::uint64_t nodes = 0;
+  std::uint64_t changes_of_rank = 0;  // collectives at which the path goes on with a rank that arrived later
+
+  [[nodiscard]] std::int64_t time_ns() const {
+    return host_ns + compute_ns + communication_ns + latency_ns + unexplained_ns;
+  }
+};
+
 struct Replay {
   std::vector<ReplayRank> ranks;
   std::vector<ReplayStep> steps;
   std::vector<ReplayCollective> collectives;
+  ReplayPath path;
   std::int64_t makespan_ns = 0;
   std::uint64_t nodes = 0;
 };
@@ -81,6 +97,7 @@ class ReplayJob {
  private:
   struct Node {
     std::int64_t duration = 0, recorded_start = 0;
+    std::int64_t unexplained = 0;  // part of a lag
     std::uint32_t deps_begin = 0;
     std::uint32_t collective = kNo;
     std::uint32_t step = kNo;  // position in steps_ of one that begins here
@@ -106,7 +123,7 @@ class ReplayJob {
   };
   struct Rank {
     std::uint64_t number = 0;
-    std::uint32_t first = 0, last = 0;  // nodes
+    std::uint32_t first = 0, last = 0;                          // nodes
     std::int64_t host_start = 0, host_end = 0, device_end = 0;  // recorded
     std::int64_t unexplained = 0;
   };

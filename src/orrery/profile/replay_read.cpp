@@ -27,9 +27,7 @@ bool is_imported_profile(const graph::Metadata& metadata) {
 }
 
 Result<void> ReplayJob::Reader::add(const graph::Graph& graph) {
-  if (!is_imported_profile(graph.metadata())) {
-    return fail("is not a graph that \"orrery trace import\" wrote");
-  }
+  if (!is_imported_profile(graph.metadata())) { return fail("is not a graph that \"orrery trace import\" wrote"); }
   Rank rank;
   rank.number = static_cast<std::uint64_t>(number(graph.metadata(), keys::rank).value_or(0));
   rank.first = static_cast<std::uint32_t>(job_.nodes_.size());
@@ -65,14 +63,15 @@ Result<void> ReplayJob::Reader::add_node(const graph::Graph& graph, const Keys& 
   const auto parents = graph.data_deps(node);
   for (std::size_t i = 0; i < parents.size(); ++i) {
     if (!graph.present(parents[i])) {
-      return fail(fmt::format("node {}: depends on node {}, which is not in the file", graph.id(node),
-                              graph.id(parents[i])));
+      return fail(
+          fmt::format("node {}: depends on node {}, which is not in the file", graph.id(node), graph.id(parents[i])));
     }
     job_.deps_.push_back({first + parents[i], lags ? lags->as_int(i).value_or(0) : 0});
   }
   if (const auto step = integer(found.step_begin)) { add_step(static_cast<std::uint64_t>(*step), position, true); }
   if (const auto step = integer(found.step_end)) { add_step(static_cast<std::uint64_t>(*step), position, false); }
-  job_.ranks_.back().unexplained += integer(found.unexplained).value_or(0);
+  made.unexplained = integer(found.unexplained).value_or(0);
+  job_.ranks_.back().unexplained += made.unexplained;
   if (const auto instance = integer(found.collective)) {
     made.communicates = true;
     job_.nodes_.push_back(made);

@@ -103,6 +103,24 @@ TEST_P(MadeJobs, waiting_has_causes_and_idle_is_explained) {
   }
 }
 
+// From the last end back to where a rank starts: no time is left out.
+TEST_P(MadeJobs, the_critical_path_covers_all_of_its_time) {
+  const auto made = imported(MadeJob(3, 4, GetParam()).profiles());
+  ASSERT_TRUE(made) << made.error().text();
+  const auto job = ReplayJob::of(made->graphs);
+  ASSERT_TRUE(job);
+  for (const double factor : {0.5, 1.0, 8.0}) {
+    ReplayChange change;
+    change.common_start = true;  // so that every path begins at the same time
+    change.comm = factor;
+    const auto replay = job->run(change);
+    ASSERT_TRUE(replay);
+    EXPECT_EQ(replay->path.time_ns(), replay->makespan_ns);
+    EXPECT_EQ(replay->path.unexplained_ns, 0);
+    EXPECT_GT(replay->path.communication_ns, 0);
+  }
+}
+
 TEST(Job, two_files_of_one_rank_are_refused) {
   const auto texts = MadeJob(2, 2, 1).profiles();
   const auto made = imported({texts[0], texts[0]});

@@ -126,8 +126,7 @@ class WaitFinder {
     const Event* const inside = operators_.outermost_collective(call);
     if (inside != nullptr) { launching_[inside] = target; }
     const auto is_own = [&](const Pending& wait) {
-      return wait.call->track == call.track && wait.time > since && wait.time < call.start &&
-             wait.collective == inside;
+      return wait.call->track == call.track && wait.time > since && wait.time < call.start && wait.collective == inside;
     };
     const auto own = std::find_if(pending_.rbegin(), pending_.rend(), is_own);
     if (own == pending_.rend()) { return; }
@@ -281,8 +280,8 @@ class WaitFinder {
   const OperatorIndex& operators_;
   Waits waits_;
   std::unordered_map<std::uint64_t, const Event*> syncs_;
-  std::vector<std::vector<std::int64_t>> synced_;     // [stream][other]: position on the other that the stream waited for
-  std::vector<std::vector<std::uint32_t>> named_;     // waits for the next operation of each stream
+  std::vector<std::vector<std::int64_t>> synced_;  // [stream][other]: position on the other that the stream waited for
+  std::vector<std::vector<std::uint32_t>> named_;  // waits for the next operation of each stream
   // Outermost operators of collectives, and the kernel that each launched last.
   std::unordered_map<const Event*, std::uint32_t> launching_;
   std::vector<Pending> pending_;

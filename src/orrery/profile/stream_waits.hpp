@@ -18,7 +18,7 @@ struct StreamWait {
 };
 
 struct Waits {
-  std::vector<std::vector<StreamWait>> of_operation;  // by operation
+  std::vector<std::vector<StreamWait>> of_operation;                     // by operation
   std::unordered_map<const Event*, std::vector<std::uint32_t>> of_call;  // blocking calls: operations they wait for
 };
 
@@ -32,8 +32,15 @@ inline constexpr std::int64_t kUnexplained = 20'000;  // ns
                              const std::vector<const Event*>& calls);
 
 // What a call does, by its name.
-enum class CallKind : std::uint8_t { other, stream_wait, event_record, synchronize_stream, synchronize_device,
-                                     synchronize_event, copy };
+enum class CallKind : std::uint8_t {
+  other,
+  stream_wait,
+  event_record,
+  synchronize_stream,
+  synchronize_device,
+  synchronize_event,
+  copy
+};
 [[nodiscard]] CallKind call_kind(std::string_view name);
 
 }  // namespace orrery::profile

@@ -53,9 +53,10 @@ class MadeJob {
     std::vector<std::string> texts(ranks_.size());
     run({}, &texts);
     for (std::size_t rank = 0; rank < texts.size(); ++rank) {
-      texts[rank] = fmt::format(R"({{"schemaVersion":1,"distributedInfo":{{"backend":"nccl","rank":{},"world_size":{}}},)"
-                                R"("traceEvents":[{}],"traceName":"made"}})",
-                                rank, ranks_.size(), texts[rank]);
+      texts[rank] =
+          fmt::format(R"({{"schemaVersion":1,"distributedInfo":{{"backend":"nccl","rank":{},"world_size":{}}},)"
+                      R"("traceEvents":[{}],"traceName":"made"}})",
+                      rank, ranks_.size(), texts[rank]);
     }
     return texts;
   }
@@ -133,12 +134,13 @@ class MadeJob {
       for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
         State& state = states[rank];
         state.comm_end = latest + scaled(wires_[step], change.comm);
-        event(state, rank, "kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", true, 20, state.arrived,
-              state.comm_end - state.arrived,
-              fmt::format(R"("device":0,"stream":20,"correlation":{},"Collective name":"allreduce","In msg nelems":1024,)"
-                          R"("Out msg nelems":1024,"Group size":{},"dtype":"Float","Process Group Name":"0",)"
-                          R"("Process Group Description":"default_pg","Process Group Ranks":"[]","Seq":{})",
-                          correlations[rank], ranks_.size(), step));
+        event(
+            state, rank, "kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", true, 20, state.arrived,
+            state.comm_end - state.arrived,
+            fmt::format(R"("device":0,"stream":20,"correlation":{},"Collective name":"allreduce","In msg nelems":1024,)"
+                        R"("Out msg nelems":1024,"Group size":{},"dtype":"Float","Process Group Name":"0",)"
+                        R"("Process Group Description":"default_pg","Process Group Ranks":"[]","Seq":{})",
+                        correlations[rank], ranks_.size(), step));
         finish_step(state, rank, step, scaled, change);
         durations[rank].push_back(state.now - state.step_start);
         event(state, rank, "user_annotation", fmt::format("ProfilerStep#{}", step), false, 0, state.step_start,

@@ -1,5 +1,5 @@
-// Threads that wake each other: one that was idle while another one ran, from its last event to its next. Private to the
-// room.
+// Threads that wake each other: one that was idle while another one ran, from its last event to its next. Private to
+// the room.
 #pragma once
 
 #include <vector>

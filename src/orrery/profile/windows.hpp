@@ -1,5 +1,5 @@
-// Parses a file in units (a field of the document, an event); a unit that the window cuts is parsed again with more of the
-// file. Private to the room.
+// Parses a file in units (a field of the document, an event); a unit that the window cuts is parsed again with more of
+// the file. Private to the room.
 #pragma once
 
 #include <cstdint>

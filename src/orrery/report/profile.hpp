@@ -22,6 +22,14 @@ struct ProfileFacts {
 // orrery.trace-stats/1: each file with its facts under "kineto".
 [[nodiscard]] std::string profile_stats_json(const std::vector<ProfileFacts>& profiles, std::size_t most);
 
+// Device time by kernel and by operator of two profiles.
+[[nodiscard]] std::string profile_diff_text(const ProfileFacts& a, const ProfileFacts& b, std::size_t most,
+                                            TextStyle style = {});
+[[nodiscard]] std::string profile_diff_json(const ProfileFacts& a, const ProfileFacts& b, std::size_t most);
+
+// Whether two profiles have the same kernels and operators with the same counts and times.
+[[nodiscard]] bool same_work(const ProfileFacts& a, const ProfileFacts& b);
+
 // How a host trace was linked to a profile.
 struct ProfileLink {
   std::string host, device, out;

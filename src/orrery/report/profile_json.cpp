@@ -27,7 +27,7 @@ Node profile_counts_json(const std::map<std::string, std::uint64_t>& counts) {
   return json;
 }
 
-Node streams_json(const Facts& facts) {
+Node kineto_streams_json(const Facts& facts) {
   Node json = json_object({});
   for (const auto& [name, stream] : facts.streams) {
     config::set_field(
@@ -36,7 +36,7 @@ Node streams_json(const Facts& facts) {
   return json;
 }
 
-Node collectives_json(const Facts& facts) {
+Node kineto_collectives_json(const Facts& facts) {
   Node json = json_object({});
   for (const auto& [kind, collective] : facts.collectives) {
     config::set_field(json, kind,
@@ -80,8 +80,8 @@ Node facts_json(const Facts& facts, std::size_t most) {
                            {"calls_that_launch_several", facts.calls_that_launch_several},
                            {"gpu_starts_before_its_call", facts.starts_before_its_call},
                            {"overlaps_inside_a_stream", facts.overlaps_inside_a_stream},
-                           {"streams", streams_json(facts)},
-                           {"collectives", collectives_json(facts)}});
+                           {"streams", kineto_streams_json(facts)},
+                           {"collectives", kineto_collectives_json(facts)}});
   Node whole = json_object({});
   add_busy(whole, facts.whole);
   add_fields(json, {{"whole", whole},

@@ -42,14 +42,12 @@ Node replay_rank_json(const profile::ReplayRank& rank) {
                       {"unexplained_idle_ns", rank.unexplained_ns}});
 }
 
-Node step_json(const profile::ReplayStep& step) {
-  return json_object({{"rank", step.rank},
-                      {"step", step.step},
-                      {"duration_ns", step.duration_ns},
-                      {"recorded_ns", step.recorded_ns}});
+Node replay_step_json(const profile::ReplayStep& step) {
+  return json_object(
+      {{"rank", step.rank}, {"step", step.step}, {"duration_ns", step.duration_ns}, {"recorded_ns", step.recorded_ns}});
 }
 
-Node collective_json(const profile::ReplayCollective& one) {
+Node replay_collective_json(const profile::ReplayCollective& one) {
   Node members = config::sequence_node();
   for (const std::uint64_t member : one.members) { config::add_item(members, member); }
   return json_object({{"group", one.group},
@@ -61,12 +59,24 @@ Node collective_json(const profile::ReplayCollective& one) {
                       {"alone", one.alone}});
 }
 
+Node replay_path_json(const profile::ReplayPath& path) {
+  return json_object({{"time_ns", path.time_ns()},
+                      {"host_ns", path.host_ns},
+                      {"compute_ns", path.compute_ns},
+                      {"communication_ns", path.communication_ns},
+                      {"latency_ns", path.latency_ns},
+                      {"unexplained_idle_ns", path.unexplained_ns},
+                      {"nodes", path.nodes},
+                      {"changes_of_rank", path.changes_of_rank}});
+}
+
 void add_replay(Node& json, const profile::Replay& replay) {
   config::add_fields(json, {{"makespan_ns", replay.makespan_ns},
                             {"nodes", replay.nodes},
+                            {"critical_path", replay_path_json(replay.path)},
                             {"ranks", json_list(replay.ranks, replay_rank_json)},
-                            {"steps", json_list(replay.steps, step_json)},
-                            {"collectives", json_list(replay.collectives, collective_json)}});
+                            {"steps", json_list(replay.steps, replay_step_json)},
+                            {"collectives", json_list(replay.collectives, replay_collective_json)}});
 }
 
 Node imported_json(const ImportedRank& rank) {
@@ -147,6 +157,16 @@ std::string communication_text(const profile::Replay& replay) {
   return text;
 }
 
+std::string replay_path_text(const profile::ReplayPath& path) {
+  const auto part = [&](const char* name, std::int64_t time) {
+    return time == 0 ? std::string()
+                     : fmt::format(", {} {} ({})", name, ns_text(time), percent(ratio(time, path.time_ns())));
+  };
+  return fmt::format("  critical path {}{}{}{}{}{}\n", ns_text(path.time_ns()), part("host", path.host_ns),
+                     part("compute", path.compute_ns), part("communication", path.communication_ns),
+                     part("launches and gaps", path.latency_ns), part("unexplained idle", path.unexplained_ns));
+}
+
 }  // namespace
 
 std::string profile_import_text(const ProfileImport& import, TextStyle style) {
@@ -154,15 +174,17 @@ std::string profile_import_text(const ProfileImport& import, TextStyle style) {
   for (const ImportedRank& rank : import.ranks) {
     const profile::PlanCounts& counts = rank.counts;
     text += fmt::format("{}: {} nodes from {}\n", bold(printable(rank.to), style), rank.nodes, printable(rank.from));
-    text += fmt::format("  {} device ops, {} without their call; waits between streams: {} named by the trace, {} by "
-                        "PyTorch's rules, {} by coincidence\n",
-                        counts.device_operations, counts.without_call, counts.named_waits, counts.rule_waits,
-                        counts.coincidences);
-    text += fmt::format("  blocked {}, {} of it with a known cause; unexplained idle {}{}\n", ns_text(counts.blocked_ns),
-                        percent(counts.blocked_ns == 0 ? 1 : ratio(counts.blocked_with_cause_ns, counts.blocked_ns)),
-                        ns_text(counts.unexplained_idle_ns),
-                        counts.unexplained_idle_ns > 0 ? " (kept as recorded)" : "");
+    text += fmt::format(
+        "  {} device ops, {} without their call; waits between streams: {} named by the trace, {} by "
+        "PyTorch's rules, {} by coincidence\n",
+        counts.device_operations, counts.without_call, counts.named_waits, counts.rule_waits, counts.coincidences);
+    text +=
+        fmt::format("  blocked {}, {} of it with a known cause; unexplained idle {}{}\n", ns_text(counts.blocked_ns),
+                    percent(counts.blocked_ns == 0 ? 1 : ratio(counts.blocked_with_cause_ns, counts.blocked_ns)),
+                    ns_text(counts.unexplained_idle_ns), counts.unexplained_idle_ns > 0 ? " (kept as recorded)" : "");
   }
+  text += fmt::format("measurements for validate and calibrate (--rows): {} matrix products, {} collectives\n",
+                      import.rows.kernel_rows, import.rows.collective_rows);
   text += "replay of these graphs without changes\n" + ranks_text(import.replay) + steps_text(import.replay) +
           communication_text(import.replay);
   for (const std::string& note : import.notes) { text += dim("note: " + printable(note), style) + "\n"; }
@@ -170,8 +192,9 @@ std::string profile_import_text(const ProfileImport& import, TextStyle style) {
 }
 
 std::string profile_import_json(const ProfileImport& import) {
-  Node json = json_object(
-      {{"schema", "orrery.trace-import/1"}, {"files", json_list(import.ranks, imported_json)}, {"notes", import.notes}});
+  Node json = json_object({{"schema", "orrery.trace-import/1"},
+                           {"files", json_list(import.ranks, imported_json)},
+                           {"notes", import.notes}});
   Node replay = json_object({});
   add_replay(replay, import.replay);
   config::add_fields(json, {{"replay", replay}});
@@ -179,9 +202,10 @@ std::string profile_import_json(const ProfileImport& import) {
 }
 
 std::string profile_replay_text(const ProfileReplay& replay, TextStyle style) {
-  std::string text = fmt::format("{} {}\n", bold("replay of an imported profile:", style),
-                                 ns_text(replay.replay.makespan_ns));
-  text += ranks_text(replay.replay) + steps_text(replay.replay) + communication_text(replay.replay);
+  std::string text =
+      fmt::format("{} {}\n", bold("replay of an imported profile:", style), ns_text(replay.replay.makespan_ns));
+  text += ranks_text(replay.replay) + steps_text(replay.replay) + communication_text(replay.replay) +
+          replay_path_text(replay.replay.path);
   text += "kept as recorded\n";
   for (const std::string& kept : replay.kept) { text += wrapped("  ", printable(kept)); }
   for (const std::string& warning : replay.warnings) { text += "warning: " + printable(warning) + "\n"; }

@@ -6,6 +6,7 @@
 
 #include "orrery/profile/rank_plan.hpp"
 #include "orrery/profile/replay.hpp"
+#include "orrery/profile/rows.hpp"
 #include "orrery/report/text.hpp"
 
 namespace orrery::report {
@@ -23,7 +24,8 @@ struct ImportedRank {
 
 struct ProfileImport {
   std::vector<ImportedRank> ranks;
-  profile::Replay replay;  // of the written graphs, without changes
+  profile::Replay replay;     // of the written graphs, without changes
+  profile::ProfileRows rows;  // measurements
   std::vector<std::string> notes;
 };
 

@@ -21,7 +21,7 @@ std::string duration_text(std::int64_t nanoseconds) {
 
 std::string number_text(std::uint64_t number) { return grouped(static_cast<long long>(number)); }
 
-std::string heading(const Facts& facts) {
+std::string kineto_heading(const Facts& facts) {
   std::string text = facts.rank ? fmt::format("rank {}", *facts.rank) : std::string();
   if (facts.world_size) { text += fmt::format("{}of {}", text.empty() ? "" : " ", *facts.world_size); }
   return fmt::format("{}{}{} events, {} kernels, {} copies, {} memsets, times in {}", text, text.empty() ? "" : ": ",
@@ -53,7 +53,7 @@ std::string busy_text(const Facts& facts) {
   return table.text(2);
 }
 
-std::string streams_text(const Facts& facts) {
+std::string kineto_streams_text(const Facts& facts) {
   Table table;
   table.column("stream", Table::Align::left).column("ops").column("busy").column("share of span");
   for (const auto& [name, stream] : facts.streams) {
@@ -118,11 +118,11 @@ std::string profile_stats_text(const std::vector<ProfileFacts>& profiles, std::s
   for (const ProfileFacts& one : profiles) {
     const Facts& facts = one.facts;
     text += text.empty() ? "" : "\n";
-    text += fmt::format("{}: {}\n", bold(printable(one.file), style), heading(facts));
+    text += fmt::format("{}: {}\n", bold(printable(one.file), style), kineto_heading(facts));
     if (facts.linked + facts.not_linked == 0) {
       text += "  no device operations\n";
     } else {
-      text += links_text(facts) + busy_text(facts) + streams_text(facts) + collectives_text(facts);
+      text += links_text(facts) + busy_text(facts) + kineto_streams_text(facts) + collectives_text(facts);
       text += top_text("kernel", facts.top_kernels, facts.whole.busy_ns, most);
       text += top_text("operator", facts.top_operators, facts.whole.busy_ns, most);
     }
@@ -139,9 +139,7 @@ std::string profile_link_text(const ProfileLink& link, TextStyle style) {
       link.by_id ? "the ids of their record functions" : "order and names on each thread");
   text += fmt::format("{}: {} of {} device operations belong to a linked operator\n", printable(link.device),
                       number_text(link.linked_device_operations), number_text(link.device_operations));
-  if (!link.unlinked.empty()) {
-    text += fmt::format("not linked, first ids: {}\n", fmt::join(link.unlinked, ", "));
-  }
+  if (!link.unlinked.empty()) { text += fmt::format("not linked, first ids: {}\n", fmt::join(link.unlinked, ", ")); }
   for (const std::string& note : link.notes) { text += dim("note: " + printable(note), style) + "\n"; }
   return text;
 }

@@ -92,7 +92,8 @@ std::optional<std::string> foreign_json(std::string_view start) {
   if (!json.is_json()) { return std::nullopt; }
   switch (format_of(json)) {
     case ProfileFormat::kineto:
-      return "is a profile of PyTorch (Kineto, a Chrome trace in JSON), not a Chakra trace; \"orrery trace stats\" reads it, "
+      return "is a profile of PyTorch (Kineto, a Chrome trace in JSON), not a Chakra trace; \"orrery trace stats\" "
+             "reads it, "
              "and \"orrery trace import\" makes a Chakra trace of it";
     case ProfileFormat::execution_trace:
       return fmt::format(
