@@ -329,10 +329,10 @@ void declare_rest(Command& command, const Shared& options) {
                   {},
                   "clusters"},
                  [options](const std::string& name) { options->cluster = name; });
-  declare_replay(command, options->replay);
   text({"--flows", "FILE",
         "links and flows instead of graphs: finish times at max-min fair rates (docs/format/flows.md)", how},
        &Options::flows);
+  declare_replay(command, options->replay);
   std::vector<std::string> names = all_tables();
   names.emplace_back("all");
   command.repeated(

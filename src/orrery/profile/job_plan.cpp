@@ -41,6 +41,7 @@ class JobPlanner {
     }
     set_origin();
     if (auto ok = check_windows(); !ok) { return tl::make_unexpected(ok.error()); }
+    if (auto ok = check_steps(); !ok) { return tl::make_unexpected(ok.error()); }
     if (job_.ranks.size() > 1) {
       align(all);
       set_origin();
@@ -99,6 +100,30 @@ class JobPlanner {
                     fmt::format("was recorded {} s apart from {}: the files are not of one run", gap / 1'000'000'000,
                                 job_.profiles[0]->file));
       }
+    }
+    return {};
+  }
+
+  // Ranks that were recorded in different steps have no collective in common.
+  Result<void> check_steps() {
+    const auto steps_of = [&](std::size_t rank) {
+      std::set<std::uint64_t> steps;
+      for (const PlannedNode& node : job_.ranks[rank].nodes) {
+        if (node.kind == NodeKind::step_begin) { steps.insert(node.step); }
+      }
+      return steps;
+    };
+    const std::set<std::uint64_t> first = steps_of(0);
+    for (std::size_t rank = 1; rank < job_.ranks.size(); ++rank) {
+      const std::set<std::uint64_t> steps = steps_of(rank);
+      const bool common =
+          std::any_of(steps.begin(), steps.end(), [&](std::uint64_t step) { return first.contains(step); });
+      if (first.empty() || steps.empty() || common) { continue; }
+      return fail(
+          in_file(*job_.profiles[rank]),
+          fmt::format("rank {} was recorded in steps {} to {}, rank {} in steps {} to {}: they have no step in common",
+                      job_.ranks[rank].rank, *steps.begin(), *steps.rbegin(), job_.ranks[0].rank, *first.begin(),
+                      *first.rbegin()));
     }
     return {};
   }

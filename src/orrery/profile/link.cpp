@@ -14,9 +14,9 @@ namespace orrery::profile {
 
 namespace {
 
-constexpr std::size_t kGram = 6;    // names in a row that identify a place
-constexpr std::size_t kLook = 64;   // operators that one file may have more at a place
-constexpr std::size_t kShown = 10;  // unlinked operators to name
+constexpr std::size_t kGram = 6;            // names in a row that identify a place
+constexpr std::size_t kLookAhead = 64;      // operators that one file may have more at a place
+constexpr std::size_t kUnlinkedShown = 10;  // unlinked operators to name
 
 // Names of both files with common numbers.
 class CommonNames {
@@ -91,8 +91,9 @@ class Alignment {
 
   // The fewest operators to skip until names agree again for three in a row; one in each if they never do.
   [[nodiscard]] std::pair<std::size_t, std::size_t> resume(std::size_t i, std::size_t j) const {
-    for (std::size_t skip = 1; skip <= 2 * kLook; ++skip) {
-      for (std::size_t in_host = skip > kLook ? skip - kLook : 0; in_host <= std::min(skip, kLook); ++in_host) {
+    for (std::size_t skip = 1; skip <= 2 * kLookAhead; ++skip) {
+      for (std::size_t in_host = skip > kLookAhead ? skip - kLookAhead : 0; in_host <= std::min(skip, kLookAhead);
+           ++in_host) {
         if (agrees(i + in_host, j + skip - in_host)) { return {in_host, skip - in_host}; }
       }
     }
@@ -193,20 +194,20 @@ class Linker {
 
   // Threads have different numbers in the two files: the pair with most operators in common first.
   void match_threads(std::map<std::int64_t, Sequence>& hosts, std::map<TrackIndex, Sequence>& devices) {
-    struct Pair {
+    struct ThreadPair {
       std::int64_t host = 0;
       TrackIndex device = 0;
       std::vector<std::pair<std::size_t, std::size_t>> pairs;
     };
-    std::vector<Pair> all;
+    std::vector<ThreadPair> all;
     for (const auto& [host, host_sequence] : hosts) {
       for (const auto& [device, device_sequence] : devices) {
         all.push_back({host, device, Alignment(host_sequence, device_sequence).pairs()});
       }
     }
     std::stable_sort(all.begin(), all.end(),
-                     [](const Pair& a, const Pair& b) { return a.pairs.size() > b.pairs.size(); });
-    for (const Pair& pair : all) {
+                     [](const ThreadPair& a, const ThreadPair& b) { return a.pairs.size() > b.pairs.size(); });
+    for (const ThreadPair& pair : all) {
       if (!hosts.contains(pair.host) || !devices.contains(pair.device)) { continue; }
       const Sequence& host = hosts[pair.host];
       const Sequence& device = devices[pair.device];
@@ -223,7 +224,7 @@ class Linker {
       if (link_.event_of[i] != nullptr) {
         ++link_.linked;
         linked[link_.event_of[i]] = true;
-      } else if (link_.unlinked.size() < kShown) {
+      } else if (link_.unlinked.size() < kUnlinkedShown) {
         link_.unlinked.push_back(host_.nodes[i].id);
       }
     }

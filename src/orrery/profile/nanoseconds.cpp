@@ -16,7 +16,7 @@ struct Decimal {
   int exponent = 0;
 };
 
-constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
 
 // Digits before and after the point; those that do not fit are dropped behind the point and refused before it.
 bool read_digits(std::string_view text, std::size_t& at, Decimal& number) {
@@ -30,7 +30,7 @@ bool read_digits(std::string_view text, std::size_t& at, Decimal& number) {
     }
     any = true;
     const auto digit = static_cast<std::uint64_t>(text[at] - '0');
-    full = full || number.digits > (kMost - digit) / 10;
+    full = full || number.digits > (kLargest - digit) / 10;
     if (full && !point) { return false; }
     if (full) { continue; }
     number.digits = number.digits * 10 + digit;
@@ -66,7 +66,7 @@ std::optional<std::int64_t> nanoseconds_of(std::string_view microseconds) {
   if (!read_digits(microseconds, at, number) || !read_exponent(microseconds, at, number)) { return std::nullopt; }
   int scale = number.exponent + kDigits;
   for (; scale > 0 && number.digits > 0; --scale) {
-    if (number.digits > kMost / 10) { return std::nullopt; }
+    if (number.digits > kLargest / 10) { return std::nullopt; }
     number.digits *= 10;
   }
   unsigned last = 0;  // the last digit that was dropped
@@ -75,7 +75,7 @@ std::optional<std::int64_t> nanoseconds_of(std::string_view microseconds) {
     number.digits /= 10;
   }
   if (last >= 5) { ++number.digits; }
-  if (number.digits > kMost) { return std::nullopt; }
+  if (number.digits > kLargest) { return std::nullopt; }
   const auto value = static_cast<std::int64_t>(number.digits);
   return number.negative ? -value : value;
 }

@@ -141,6 +141,17 @@ TEST(Job, ranks_of_jobs_of_different_size_are_refused) {
   EXPECT_THAT(made.error().text(), ::testing::HasSubstr("is of a job of 3 ranks, and rank0.json is of a job of 2"));
 }
 
+TEST(Job, ranks_without_a_common_step_are_refused) {
+  auto texts = MadeJob(2, 2, 1).profiles();
+  for (const auto& [from, to] : {std::pair{"ProfilerStep#0", "ProfilerStep#7"}, {"ProfilerStep#1", "ProfilerStep#8"}}) {
+    texts[1].replace(texts[1].find(from), std::string_view(from).size(), to);
+  }
+  const auto made = imported(texts);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().text(),
+            "rank1.json: rank 1 was recorded in steps 7 to 8, rank 0 in steps 0 to 1: they have no step in common\n");
+}
+
 // Kernels of a collective that one rank has and the others have at another time are not one collective.
 TEST(Job, impossible_order_is_refused_with_the_rank) {
   auto texts = MadeJob(2, 4, 3).profiles();

@@ -26,7 +26,7 @@ struct DifferingKernel {
 };
 
 // Those that differ, the largest change first.
-std::vector<DifferingKernel> differing(const std::vector<KernelFacts>& a, const std::vector<KernelFacts>& b) {
+std::vector<DifferingKernel> kernel_changes(const std::vector<KernelFacts>& a, const std::vector<KernelFacts>& b) {
   std::map<std::string, DifferingKernel> by_name;
   for (const KernelFacts& kernel : a) {
     by_name[kernel.name].count_a = kernel.count;
@@ -53,7 +53,7 @@ std::string signed_time(std::int64_t nanoseconds) {
   return (nanoseconds < 0 ? "-" : "+") + text;
 }
 
-std::string differing_text(const std::string& header, const std::vector<DifferingKernel>& all, std::size_t most) {
+std::string kernel_changes_text(const std::string& header, const std::vector<DifferingKernel>& all, std::size_t most) {
   if (all.empty()) { return fmt::format("  {}s: no difference\n", header); }
   constexpr std::size_t kColumn = 52;
   Table table;
@@ -75,7 +75,7 @@ std::string differing_text(const std::string& header, const std::vector<Differin
   return text;
 }
 
-config::Node differing_json(const DifferingKernel& one) {
+config::Node kernel_change_json(const DifferingKernel& one) {
   return config::json_object({{"name", one.name},
                               {"count_a", one.count_a},
                               {"count_b", one.count_b},
@@ -83,16 +83,16 @@ config::Node differing_json(const DifferingKernel& one) {
                               {"sum_b_ns", one.sum_b}});
 }
 
-config::Node differing_list(std::vector<DifferingKernel> all, std::size_t most) {
+config::Node kernel_change_list(std::vector<DifferingKernel> all, std::size_t most) {
   all.resize(std::min(all.size(), most));
-  return config::json_list(all, differing_json);
+  return config::json_list(all, kernel_change_json);
 }
 
 }  // namespace
 
 bool same_work(const ProfileFacts& a, const ProfileFacts& b) {
-  return differing(a.facts.top_kernels, b.facts.top_kernels).empty() &&
-         differing(a.facts.top_operators, b.facts.top_operators).empty();
+  return kernel_changes(a.facts.top_kernels, b.facts.top_kernels).empty() &&
+         kernel_changes(a.facts.top_operators, b.facts.top_operators).empty();
 }
 
 std::string profile_diff_text(const ProfileFacts& a, const ProfileFacts& b, std::size_t most, TextStyle style) {
@@ -102,8 +102,8 @@ std::string profile_diff_text(const ProfileFacts& a, const ProfileFacts& b, std:
                       config::format_seconds(Seconds(static_cast<double>(b.facts.whole.busy_ns) * 1e-9)),
                       config::format_seconds(Seconds(static_cast<double>(a.facts.whole.exposed_comm_ns) * 1e-9)),
                       config::format_seconds(Seconds(static_cast<double>(b.facts.whole.exposed_comm_ns) * 1e-9)));
-  text += differing_text("kernel", differing(a.facts.top_kernels, b.facts.top_kernels), most);
-  text += differing_text("operator", differing(a.facts.top_operators, b.facts.top_operators), most);
+  text += kernel_changes_text("kernel", kernel_changes(a.facts.top_kernels, b.facts.top_kernels), most);
+  text += kernel_changes_text("operator", kernel_changes(a.facts.top_operators, b.facts.top_operators), most);
   return text;
 }
 
@@ -116,8 +116,8 @@ std::string profile_diff_json(const ProfileFacts& a, const ProfileFacts& b, std:
        {"identical", same_work(a, b)},
        {"busy_a_ns", a.facts.whole.busy_ns},
        {"busy_b_ns", b.facts.whole.busy_ns},
-       {"kernels", differing_list(differing(a.facts.top_kernels, b.facts.top_kernels), most)},
-       {"operators", differing_list(differing(a.facts.top_operators, b.facts.top_operators), most)}}));
+       {"kernels", kernel_change_list(kernel_changes(a.facts.top_kernels, b.facts.top_kernels), most)},
+       {"operators", kernel_change_list(kernel_changes(a.facts.top_operators, b.facts.top_operators), most)}}));
 }
 
 }  // namespace orrery::report

@@ -97,9 +97,8 @@ std::optional<std::string> foreign_json(std::string_view start) {
              "and \"orrery trace import\" makes a Chakra trace of it";
     case ProfileFormat::execution_trace:
       return fmt::format(
-          "is a PyTorch execution trace (schema {}), not a Chakra trace; \"orrery trace import\" makes a Chakra trace "
-          "of "
-          "it, \"orrery trace link\" adds the times of a Kineto profile",
+          "is a PyTorch execution trace (schema {}), not a Chakra trace; \"orrery trace link\" joins it with "
+          "the Kineto profile of the same process",
           json.schema());
     case ProfileFormat::none: break;
   }
