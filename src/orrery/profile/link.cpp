@@ -46,11 +46,28 @@ class Alignment {
   Alignment(const Sequence& host, const Sequence& device) : host_(host), device_(device) {}
 
   std::vector<std::pair<std::size_t, std::size_t>> pairs() const {
+    if (host_.names.empty() || device_.names.empty()) { return {}; }
+    const auto [i, j] = anchor();
+    auto found = from(i, j);
+    // What lies before the anchor, from there to the start: the same from behind.
+    Sequence host = reversed(host_, i);
+    Sequence device = reversed(device_, j);
+    for (const auto& [back_i, back_j] : Alignment(host, device).from(0, 0)) {
+      found.emplace_back(i - 1 - back_i, j - 1 - back_j);
+    }
+    return found;
+  }
+
+ private:
+  static Sequence reversed(const Sequence& sequence, std::size_t size) {
+    Sequence made;
+    made.names.assign(sequence.names.rend() - static_cast<std::ptrdiff_t>(size), sequence.names.rend());
+    return made;
+  }
+
+  // Pairs from two places on.
+  [[nodiscard]] std::vector<std::pair<std::size_t, std::size_t>> from(std::size_t i, std::size_t j) const {
     std::vector<std::pair<std::size_t, std::size_t>> found;
-    if (host_.names.empty() || device_.names.empty()) { return found; }
-    const std::ptrdiff_t offset = start();
-    std::size_t i = offset < 0 ? static_cast<std::size_t>(-offset) : 0;
-    std::size_t j = offset < 0 ? 0 : static_cast<std::size_t>(offset);
     while (i < host_.names.size() && j < device_.names.size()) {
       if (host_.names[i] == device_.names[j]) {
         found.emplace_back(i++, j++);
@@ -63,10 +80,24 @@ class Alignment {
     return found;
   }
 
- private:
+  // The first place at which the sequences agree when they are shifted so that they agree most.
+  [[nodiscard]] std::pair<std::size_t, std::size_t> anchor() const {
+    const std::ptrdiff_t offset = start();
+    std::size_t i = offset < 0 ? static_cast<std::size_t>(-offset) : 0;
+    std::size_t j = offset < 0 ? 0 : static_cast<std::size_t>(offset);
+    const std::pair<std::size_t, std::size_t> first(i, j);
+    for (; i < host_.names.size() && j < device_.names.size(); ++i, ++j) {
+      if (agrees(i, j)) { return {i, j}; }
+    }
+    return first;
+  }
+
   // How far the sequences are shifted: the shift on which most places with the same names agree; the first of equals.
   [[nodiscard]] std::ptrdiff_t start() const {
-    if (host_.names.size() < kGram || device_.names.size() < kGram) { return 0; }
+    const std::size_t longer = std::max(host_.names.size(), device_.names.size());
+    const std::size_t shorter = std::min(host_.names.size(), device_.names.size());
+    // Of about equal length, they cover the same steps: layers that repeat must not shift them.
+    if (shorter < kGram || longer - shorter <= longer / 10) { return 0; }
     std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> places;
     for (std::size_t i = 0; i + kGram <= host_.names.size(); ++i) {
       auto& at = places[gram_hash(host_.names, i)];

@@ -83,7 +83,7 @@ TEST(Link, files_of_different_processes_are_refused) {
   const auto found = linked(host_text(operators(5), true, 9), device_text(operators(5), 10));
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().text(),
-            "device.json: is of process 10, but host.json is of process 9: the files are not of the same run\n");
+            "device.json: is of process 10, but host.json is of process 9: the files are not of the same run");
 }
 
 TEST(Link, nothing_in_common_links_nothing) {

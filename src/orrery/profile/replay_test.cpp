@@ -125,7 +125,7 @@ TEST(Job, two_files_of_one_rank_are_refused) {
   const auto texts = MadeJob(2, 2, 1).profiles();
   const auto made = imported({texts[0], texts[0]});
   ASSERT_FALSE(made);
-  EXPECT_EQ(made.error().text(), "rank1.json: is rank 0, and so is rank0.json\n");
+  EXPECT_EQ(made.error().text(), "rank1.json: is rank 0, and so is rank0.json");
 }
 
 TEST(Job, a_missing_rank_is_noted) {
@@ -149,7 +149,7 @@ TEST(Job, ranks_without_a_common_step_are_refused) {
   const auto made = imported(texts);
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().text(),
-            "rank1.json: rank 1 was recorded in steps 7 to 8, rank 0 in steps 0 to 1: they have no step in common\n");
+            "rank1.json: rank 1 was recorded in steps 7 to 8, rank 0 in steps 0 to 1: they have no step in common");
 }
 
 // Kernels of a collective that one rank has and the others have at another time are not one collective.
@@ -176,9 +176,9 @@ TEST(Replay, changes_of_ranks_and_steps_that_do_not_exist_are_refused) {
   ASSERT_TRUE(job);
   ReplayChange change;
   change.late = {{5, 1000, std::nullopt}};
-  EXPECT_EQ(job->run(change).error().text(), "rank 5 has no file\n");
+  EXPECT_EQ(job->run(change).error().text(), "rank 5 has no file");
   change.late = {{1, 1000, 77}};
-  EXPECT_EQ(job->run(change).error().text(), "rank 1 has no step 77\n");
+  EXPECT_EQ(job->run(change).error().text(), "rank 1 has no step 77");
 }
 
 }  // namespace orrery::profile::replay_test
