@@ -13,6 +13,7 @@
 #include "apps/cli/commands.hpp"
 #include "apps/cli/granularity.hpp"
 #include "apps/cli/machine_flags.hpp"
+#include "apps/cli/replay.hpp"
 #include "apps/cli/request_flags.hpp"
 #include "apps/cli/terminal.hpp"
 #include "orrery/api/flows.hpp"
@@ -40,6 +41,7 @@ constexpr const char* kFooter = R"(Examples
       --system-configuration=system.json --network-configuration=network.yml \
       --remote-memory-configuration=memory.json --backend congestion-aware --json
   orrery simulate --workload traces/llama --cluster dgx-h100
+  orrery simulate --workload job --scale-comm 0.5 --late 1:3ms
   orrery simulate --flows examples/networks/incast.txt
 
 With the flags of estimate, the graphs of the plan are made in memory. Its simulated step is compared with its estimate
@@ -47,11 +49,14 @@ With the flags of estimate, the graphs of the plan are made in memory. Its simul
 ASTRA-sim's input files give the same cycles as in ASTRA-sim, to the nanosecond. ASTRA-sim's defects are reproduced; a
 warning names those that affect the run (docs/models/astra-sim.md). With --semantics physical, and on a cluster, no link
 carries more than its bandwidth (docs/models/physical.md).
+Graphs that "orrery trace import" made of profiles are replayed: recorded durations, derived waiting
+(docs/guide/profiles.md).
 Exit codes: 0 done, 2 bad input (including a graph that deadlocks), 3 internal error.
 )";
 
 struct Options {
   SharedMachineFlags machine = std::make_shared<MachineFlags>();
+  std::shared_ptr<ReplayFlags> replay = std::make_shared<ReplayFlags>();
   RequestFlags plan;
   std::string cluster, timeline, fold, folder, flows, granularity = "operator";
   std::vector<std::string> workload, tables;
@@ -263,6 +268,8 @@ Result<int> run_flows(const Options& options) {
 }
 
 Result<int> run(Options& options) {
+  ORRERY_TRY(replay, is_replay(*options.replay, is_plan(options) ? std::vector<std::string>() : options.workload));
+  if (replay) { return run_replay(*options.replay, options.workload, options.cluster, options.json); }
   if (!options.flows.empty()) { return run_flows(options); }
   if (is_plan(options) && !options.cluster.empty()) { options.plan.give("cluster", options.cluster); }
   if (auto ok = take(options); !ok) { return tl::make_unexpected(ok.error()); }
@@ -325,6 +332,7 @@ void declare_rest(Command& command, const Shared& options) {
   text({"--flows", "FILE",
         "links and flows instead of graphs: finish times at max-min fair rates (docs/format/flows.md)", how},
        &Options::flows);
+  declare_replay(command, options->replay);
   std::vector<std::string> names = all_tables();
   names.emplace_back("all");
   command.repeated(

@@ -20,17 +20,11 @@ constexpr const char* kTraceFooter = R"(Examples
   orrery trace check run.*.et && orrery trace stats run.0.et
   orrery trace print run.0.et | head -3
   orrery trace convert run.0.et --fold name --out run.dot
+  orrery trace import rank*.pt.trace.json.gz --out job
 
-Input files are Chakra traces (protobuf) of any schema version, or JSON lines; uncompressed, gzip or zstd.
+Input files are Chakra traces (protobuf) of any schema version, or JSON lines; uncompressed, gzip or zstd;
+stats, link and import read profiles of PyTorch (docs/guide/profiles.md).
 )";
-
-Command not_built(const std::string& name, const std::string& summary) {
-  Command command("trace " + name, summary);
-  command.accept_anything();
-  command.footer("Not built yet.\n");
-  command.action([name]() -> Result<int> { return fail("\"orrery trace " + name + "\" is not built yet"); });
-  return command;
-}
 
 }  // namespace
 
@@ -45,8 +39,8 @@ Command trace_command() {
   all.push_back(trace_convert_command());
   all.push_back(trace_anonymize_command());
   all.push_back(trace_timeline_command());
-  all.push_back(not_built("link", "Merge host and device traces of PyTorch. Not built yet."));
-  all.push_back(not_built("import", "Convert PyTorch and Kineto traces to Chakra. Not built yet."));
+  all.push_back(trace_link_command());
+  all.push_back(trace_import_command());
   command.subcommands(std::move(all));
   command.footer(kTraceFooter);
   return command;

@@ -18,6 +18,8 @@ namespace orrery::cli {
 [[nodiscard]] Command trace_convert_command();
 [[nodiscard]] Command trace_anonymize_command();
 [[nodiscard]] Command trace_timeline_command();
+[[nodiscard]] Command trace_link_command();
+[[nodiscard]] Command trace_import_command();
 
 // Files, --tolerant and --json, which most subcommands have.
 struct TraceArguments {

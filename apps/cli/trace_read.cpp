@@ -1,9 +1,11 @@
 // `orrery trace info`, `check`, `print`, `stats`, `diff`: commands that only read.
+#include <algorithm>
 #include <optional>
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/terminal.hpp"
 #include "apps/cli/trace.hpp"
+#include "orrery/api/profile.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/report/trace.hpp"
 
@@ -43,16 +45,21 @@ Exit codes: 0 done, 2 bad input (the printed lines are then only part of the fil
 constexpr const char* kStatsFooter = R"(Examples
   orrery trace stats run.0.et
   orrery trace stats --json run.*.et
+  orrery trace stats rank0.pt.trace.json.gz
 
 Bytes are comm_size of communication nodes and tensor_size of other nodes. Times are recorded durations.
+Of profiles of PyTorch (Kineto), it prints busy times by stream and step, exposed communication, collectives, and the
+kernels and operators with the longest device time.
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 
 constexpr const char* kDiffFooter = R"(Examples
   orrery trace diff before.et after.et
   orrery trace diff --ignore times,attr:rf_id before.et after.et
+  orrery trace diff before.pt.trace.json.gz after.pt.trace.json.gz
 
 Nodes are matched by their content and neighbours; their ids and their order in the file have no effect.
+Profiles of PyTorch (Kineto) are compared by the count and the device time of each kernel and operator.
 Exit codes: 0 equal, 1 different, 2 bad input, 3 internal error.
 )";
 
@@ -99,9 +106,22 @@ Result<int> run_print(const TraceArguments& arguments) {
   return 0;
 }
 
+Result<int> run_profile_stats(const TraceArguments& arguments, std::size_t most) {
+  ORRERY_TRY(stats, api::profile_stats(arguments.files, arguments.options()));
+  print(arguments.json ? report::profile_stats_json(stats, most)
+                       : report::profile_stats_text(stats, most, terminal_style()));
+  return 0;
+}
+
 Result<int> run_stats(const TraceArguments& arguments, const std::string& most) {
   if (auto ok = need_files(arguments); !ok) { return tl::make_unexpected(ok.error()); }
   ORRERY_TRY(number, whole_number("--most", most, 0));
+  ORRERY_TRY(kineto, api::are_kineto(arguments.files));
+  const auto profiles = static_cast<std::size_t>(std::count(kineto.begin(), kineto.end(), true));
+  if (profiles == arguments.files.size()) { return run_profile_stats(arguments, static_cast<std::size_t>(number)); }
+  if (profiles > 0) {
+    return fail(flag_place("FILE"), "takes either Kineto profiles or Chakra traces; the files are of both kinds");
+  }
   ORRERY_TRY(stats, api::trace_stats(arguments.files, static_cast<std::size_t>(number), arguments.options()));
   print(arguments.json ? report::trace_stats_json(stats) : report::trace_stats_text(stats, terminal_style()));
   return 0;
@@ -131,9 +151,23 @@ Result<graph::DifferenceOptions> difference_options(const std::string& ignored, 
   return options;
 }
 
+// Kernels and operators with their device times.
+Result<int> run_profile_diff(const TraceArguments& arguments, const std::string& ignored, std::size_t most) {
+  if (!ignored.empty()) { return fail(flag_place("--ignore"), "is not valid for Kineto profiles"); }
+  ORRERY_TRY(facts, api::profile_stats(arguments.files, arguments.options()));
+  print(arguments.json ? report::profile_diff_json(facts[0], facts[1], most)
+                       : report::profile_diff_text(facts[0], facts[1], most, terminal_style()));
+  return report::same_work(facts[0], facts[1]) ? 0 : 1;
+}
+
 Result<int> run_diff(const TraceArguments& arguments, const std::string& ignored, const std::string& most) {
   if (arguments.files.size() != 2) { return fail(flag_place("A B"), "takes two files"); }
   ORRERY_TRY(options, difference_options(ignored, most));
+  ORRERY_TRY(kineto, api::are_kineto(arguments.files));
+  if (kineto[0] && kineto[1]) { return run_profile_diff(arguments, ignored, options.most); }
+  if (kineto[0] || kineto[1]) {
+    return fail(flag_place("A B"), "one file is a Kineto profile and the other is not; both must be of one kind");
+  }
   ORRERY_TRY(diff, api::trace_diff(arguments.files[0], arguments.files[1], options, arguments.options()));
   print(arguments.json ? report::trace_diff_json(diff) : report::trace_diff_text(diff, terminal_style()));
   return diff.difference.none() ? 0 : 1;

@@ -6,6 +6,7 @@
 #include "apps/cli/terminal.hpp"
 #include "apps/cli/trace.hpp"
 #include "apps/cli/trace_text.hpp"
+#include "orrery/api/profile_import.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/trace/output.hpp"
 
@@ -46,9 +47,22 @@ dependencies and durations; each is marked in the file, and a note gives their n
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 
+constexpr const char* kImportFooter = R"(Examples
+  orrery trace import rank*.pt.trace.json.gz --out job --rows job
+  orrery validate --data job.kernels.csv
+  orrery simulate --workload job
+  orrery simulate --workload job --scale-comm 4 --late 1:3ms
+
+Waiting is derived, not copied: kernels wait for their stream, for other streams and for their launch; blocking calls for
+the device; collectives for the last rank. The report states how much of the recorded waiting has a known cause, and how
+far a replay without changes is from the record. What is guessed is marked in the graphs (attribute "uncertain").
+Exit codes: 0 done, 2 bad input, 3 internal error.
+)";
+
 struct WriteArguments {
   std::string out;
   std::string fold;
+  std::string rows;
 };
 
 using SharedWriteArguments = std::shared_ptr<WriteArguments>;
@@ -108,6 +122,22 @@ Result<int> run_text(const TraceArguments& read, const WriteArguments& write, co
   return 0;
 }
 
+Result<int> run_import(const TraceArguments& read, const WriteArguments& write) {
+  if (auto ok = need_out(read, write); !ok) { return tl::make_unexpected(ok.error()); }
+  const PartialFiles partial(api::partial_imports(read.files, write.out));
+  ORRERY_TRY(made, api::profile_import(read.files, write.out, read.options()));
+  if (!write.rows.empty()) {
+    for (const auto& [suffix, text] :
+         {std::pair{".kernels.csv", &made.rows.kernels}, {".collectives.csv", &made.rows.collectives}}) {
+      if (auto ok = write_file(write.rows + suffix, *text, flag_place("--rows")); !ok) {
+        return tl::make_unexpected(ok.error());
+      }
+    }
+  }
+  print(read.json ? report::profile_import_json(made) : report::profile_import_text(made, terminal_style()));
+  return 0;
+}
+
 }  // namespace
 
 Command trace_convert_command() {
@@ -145,6 +175,25 @@ Command trace_anonymize_command() {
   command.action([read, write] {
     return run(*read, *write, false, [&] { return api::trace_anonymize(read->files, write->out, read->options()); });
   });
+  return command;
+}
+
+Command trace_import_command() {
+  Command command("trace import",
+                  "Convert profiles of PyTorch (Kineto) to Chakra graphs that can be replayed and changed.");
+  const auto read = std::make_shared<TraceArguments>();
+  const auto write = std::make_shared<WriteArguments>();
+  declare_files(command, read, "FILE...", "Kineto profiles, one per rank");
+  command.option({"--out", "PREFIX", "graphs to write: PREFIX.<rank>.et [required]", std::string(kOutputGroup)},
+                 [write](const std::string& prefix) { write->out = prefix; });
+  command.option({"--rows", "PREFIX",
+                  "write matrix products and collectives as measurements for validate and calibrate: "
+                  "PREFIX.kernels.csv, PREFIX.collectives.csv",
+                  std::string(kOutputGroup)},
+                 [write](const std::string& prefix) { write->rows = prefix; });
+  declare_json(command, read, "orrery.trace-import/1");
+  command.footer(kImportFooter);
+  command.action([read, write] { return run_import(*read, *write); });
   return command;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -85,6 +86,34 @@ Result<std::string> content_of(const std::string& path, std::size_t size, std::s
   return content;
 }
 
+// Profiles of PyTorch are JSON, too, and easily passed where another file is meant: what the file is, from its first
+// bytes, and which command reads it.
+std::optional<std::string> profile_message(std::string_view start) {
+  const std::size_t first = start.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || start[first] != '{') { return std::nullopt; }
+  const auto has = [&](std::string_view key) { return start.find(key) != std::string_view::npos; };
+  if (has("\"traceEvents\"") || (has("\"schemaVersion\"") && has("\"deviceProperties\""))) {
+    return "is a profile of PyTorch (Kineto, a Chrome trace in JSON); \"orrery trace stats\" and \"orrery trace "
+           "import\" "
+           "read it";
+  }
+  if (has("\"schema\"") && has("\"nodes\"") && has("\"pid\"") && has("\"start_ts\"")) {
+    return "is a PyTorch execution trace; \"orrery trace link\" reads it";
+  }
+  return std::nullopt;
+}
+
+// Before the size is checked, which of a profile says nothing that helps.
+Result<void> refuse_profile(const std::string& path) {
+  constexpr std::size_t kStart = std::size_t{1} << 14;
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), &std::fclose);
+  if (!file) { return {}; }
+  std::string start(kStart, '\0');
+  start.resize(std::fread(start.data(), 1, start.size(), file.get()));
+  if (auto message = profile_message(start)) { return fail(Place{path, 0, 0, {}}, std::move(*message)); }
+  return {};
+}
+
 }  // namespace
 
 Result<std::string> read_text_file(const std::string& path, std::size_t max_bytes) {
@@ -97,6 +126,7 @@ Result<std::string> read_text_file(const std::string& path, std::size_t max_byte
   if (!fs::is_regular_file(status)) { return fail(place, kind_of_file(status.type())); }
   const std::uintmax_t size = fs::file_size(path, error);
   if (error) { return fail(place, fmt::format("cannot be read: {}", error.message())); }
+  if (auto other = refuse_profile(path); !other) { return tl::make_unexpected(std::move(other).error()); }
   if (size > max_bytes) { return fail(place, too_large_message(static_cast<double>(size), max_bytes)); }
   return content_of(path, static_cast<std::size_t>(size), max_bytes);
 }

@@ -50,6 +50,15 @@ TEST_F(ReadFile, the_extension_decides_the_format) {
   EXPECT_FALSE(read_file(write("b.json", "a: [1, 2]\n")).has_value());
 }
 
+TEST_F(ReadFile, profiles_of_pytorch_name_the_command_that_reads_them) {
+  EXPECT_EQ(
+      complaint(write("kineto.json", "{\n \"schemaVersion\": 1,\n \"traceEvents\": [\n")),
+      "is a profile of PyTorch (Kineto, a Chrome trace in JSON); \"orrery trace stats\" and \"orrery trace import\" "
+      "read it");
+  EXPECT_EQ(complaint(write("host.json", R"({"schema": "1.1.0", "pid": 7, "start_ts": 1, "nodes": []})")),
+            "is a PyTorch execution trace; \"orrery trace link\" reads it");
+}
+
 TEST_F(ReadFile, a_missing_file_gets_the_nearest_name) {
   write("llama.yaml", "a: 1");
   EXPECT_EQ(complaint(path_of("lama.yaml")), "does not exist; did you mean \"" + path_of("llama.yaml") + "\"?");

@@ -78,18 +78,29 @@ class JsonOutline {
   bool ended_ = false;
 };
 
+ProfileFormat format_of(const JsonOutline& json) {
+  const bool is_chrome = json.is_list() ? json.has_any({"ph"}) : json.has_any({"traceEvents", "schemaVersion"});
+  if (is_chrome) { return ProfileFormat::kineto; }
+  if (!json.schema().empty() && json.has_any({"nodes", "pid", "start_ts"}) && !json.schema().starts_with("orrery.")) {
+    return ProfileFormat::execution_trace;
+  }
+  return ProfileFormat::none;
+}
+
 std::optional<std::string> foreign_json(std::string_view start) {
   const JsonOutline json(start);
   if (!json.is_json()) { return std::nullopt; }
-  const bool is_chrome = json.is_list() ? json.has_any({"ph"}) : json.has_any({"traceEvents", "schemaVersion"});
-  if (is_chrome) {
-    return "is a Chrome trace in JSON, the format of PyTorch's profiler (Kineto); \"orrery trace import\" will read "
-           "it, but is not built yet";
-  }
-  if (!json.schema().empty() && json.has_any({"nodes", "pid", "start_ts"})) {
-    return fmt::format(
-        "is a PyTorch execution trace in JSON (schema {}); \"orrery trace import\" will read it, but is not built yet",
-        json.schema());
+  switch (format_of(json)) {
+    case ProfileFormat::kineto:
+      return "is a profile of PyTorch (Kineto, a Chrome trace in JSON), not a Chakra trace; \"orrery trace stats\" "
+             "reads it, "
+             "and \"orrery trace import\" makes a Chakra trace of it";
+    case ProfileFormat::execution_trace:
+      return fmt::format(
+          "is a PyTorch execution trace (schema {}), not a Chakra trace; \"orrery trace link\" joins it with "
+          "the Kineto profile of the same process",
+          json.schema());
+    case ProfileFormat::none: break;
   }
   if (json.has_any({"workload_graph"})) {
     return "is a Chakra graph in JSON (\"workload_graph\"); orrery reads Chakra graphs in protobuf (.et) and as JSON "
@@ -115,6 +126,13 @@ bool is_chakra_metadata(std::string_view start) {
 }
 
 }  // namespace
+
+ProfileFormat profile_format(std::string_view start) { return format_of(JsonOutline(start)); }
+
+Result<ProfileFormat> profile_format_of_file(const std::string& path) {
+  ORRERY_TRY(source, open_source(path));
+  return profile_format(source->ahead(kForeignBytes).substr(0, kForeignBytes));
+}
 
 std::optional<std::string> foreign_format(std::string_view start) {
   if (auto json = foreign_json(start)) { return json; }

@@ -32,13 +32,17 @@ constexpr const char* kConfig = "topology: [ Ring ]\nnpus_count: [ 8 ]\n";
 
 std::string message_of(std::string_view start) { return foreign_format(start).value_or("nothing"); }
 
-TEST(Foreign, traces_of_pytorch_name_the_command_that_will_read_them) {
-  const auto import = HasSubstr("\"orrery trace import\" will read it, but is not built yet");
+TEST(Foreign, traces_of_pytorch_name_the_commands_that_read_them) {
   for (const char* chrome : {kKineto, kOneLineKineto, kLegacyProfiler}) {
-    EXPECT_THAT(message_of(chrome), AllOf(HasSubstr("Kineto"), import)) << chrome;
+    EXPECT_THAT(message_of(chrome), AllOf(HasSubstr("Kineto"), HasSubstr("\"orrery trace import\""))) << chrome;
+    EXPECT_EQ(profile_format(chrome), ProfileFormat::kineto) << chrome;
   }
-  EXPECT_THAT(message_of(kPyTorch),
-              AllOf(HasSubstr("PyTorch execution trace in JSON (schema 1.1.0-chakra.0.0.4)"), import));
+  EXPECT_THAT(message_of(kPyTorch), AllOf(HasSubstr("PyTorch execution trace (schema 1.1.0-chakra.0.0.4)"),
+                                          HasSubstr("\"orrery trace link\"")));
+  EXPECT_EQ(profile_format(kPyTorch), ProfileFormat::execution_trace);
+  for (const char* other : {kChakraJson, kResult, kWorkload, kConfig}) {
+    EXPECT_EQ(profile_format(other), ProfileFormat::none) << other;
+  }
 }
 
 TEST(Foreign, the_kind_of_other_files_is_named) {
@@ -102,7 +106,7 @@ TEST(SharedForeign, json_traces_of_pytorch_are_recognized) {
       if (!name.ends_with(".json") && !name.ends_with(".json.gz")) { continue; }
       const auto found = NodeStream::open(entry.path());
       ASSERT_FALSE(found) << name;
-      EXPECT_THAT(found.error().text(), AllOf(HasSubstr("trace import"), Not(HasSubstr("record")))) << name;
+      EXPECT_THAT(found.error().text(), AllOf(HasSubstr("\"orrery trace "), Not(HasSubstr("record")))) << name;
       ++seen;
     }
   }

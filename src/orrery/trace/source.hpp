@@ -1,5 +1,5 @@
 // The bytes of a file, one window after another: a mapped file, bytes in memory, or a stream that is decompressed while
-// reading. Private to the room.
+// reading.
 #pragma once
 
 #include <cstdint>

@@ -120,6 +120,12 @@ class Lanes {
   std::optional<graph::KeyIndex> is_cpu_op_, stream_, tid_;
 };
 
+// Where an event with a recorded start is shown; lane 0 = it has none.
+struct Shown {
+  std::size_t lane = 0, row = 0;
+  std::uint64_t start_ns = 0, end_ns = 0;
+};
+
 // Microseconds with their nanoseconds.
 void append_us(std::string& out, std::uint64_t nanoseconds) {
   fmt::format_to(std::back_inserter(out), "{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
@@ -133,6 +139,7 @@ struct TimelineWriter::State {
   Output output;
   std::string text;
   bool is_first = true;
+  std::uint64_t flows = 0;
   TimelineWriter::Added all;
 
   Result<void> put() {
@@ -173,6 +180,20 @@ struct TimelineWriter::State {
                    event.placed ? R"(,"placed":"by dependencies")" : "");
     append_details(graph, event.node);
     text += "}}";
+  }
+
+  // An arrow from the end of an event to the start of another one, in another row.
+  void append_flow(std::uint64_t rank, std::size_t from_row, std::uint64_t from_ns, std::size_t to_row,
+                   std::uint64_t to_ns) {
+    ++flows;
+    for (const bool starts : {true, false}) {
+      separate();
+      fmt::format_to(std::back_inserter(text),
+                     R"({{"ph":"{}","name":"dependency","cat":"dependency","id":{},"pid":{},"tid":{},"ts":)",
+                     starts ? "s" : "f", flows, rank, starts ? from_row : to_row);
+      append_us(text, starts ? from_ns : to_ns);
+      text += starts ? "}" : R"(,"bp":"e"})";
+    }
   }
 
   void append_details(const Graph& graph, NodeIndex node) {
@@ -224,7 +245,10 @@ Result<TimelineWriter::Added> TimelineWriter::add(std::uint64_t rank, const std:
   }
   state.append_name("process_name", rank, 0, name);
   std::size_t first_row = 1;
+  std::vector<Shown> shown(graph.node_count());
+  std::size_t lane_number = 0;
   for (auto& [lane, own] : by_lane) {
+    ++lane_number;
     std::stable_sort(own.begin(), own.end(), [](const Event& a, const Event& b) {
       return a.start_ns != b.start_ns ? a.start_ns < b.start_ns : a.end_ns > b.end_ns;
     });
@@ -235,9 +259,21 @@ Result<TimelineWriter::Added> TimelineWriter::add(std::uint64_t rank, const std:
     }
     for (std::size_t i = 0; i < own.size(); ++i) {
       state.append_event(rank, first_row + rows[i], graph, own[i]);
+      if (!own[i].placed) { shown[own[i].node] = {lane_number, first_row + rows[i], own[i].start_ns, own[i].end_ns}; }
       if (auto put = state.put(); !put) { return tl::make_unexpected(std::move(put).error()); }
     }
     first_row += count;
+  }
+  // Recorded dependencies between lanes: launches, waits between streams, calls that wait for the device.
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    const Shown& to = shown[node];
+    for (const NodeIndex parent : graph.data_deps(node)) {
+      if (to.lane == 0 || !graph.present(parent)) { continue; }
+      const Shown& from = shown[parent];
+      if (from.lane == 0 || from.lane == to.lane || from.end_ns > to.start_ns) { continue; }
+      state.append_flow(rank, from.row, from.end_ns, to.row, to.start_ns);
+    }
+    if (auto put = state.put(); !put) { return tl::make_unexpected(std::move(put).error()); }
   }
   state.all.recorded += added.recorded;
   state.all.placed += added.placed;

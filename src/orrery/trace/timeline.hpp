@@ -3,7 +3,8 @@
 //
 // Nodes with a recorded start time are shown there. Others are placed: at the end of their last dependency, or without
 // dependencies at the start of the first recorded node. The "args" of an event state that it was placed. Nodes that
-// overlap partly are shown in separate rows.
+// overlap partly are shown in separate rows. Dependencies between recorded nodes of different rows of the hardware
+// (a launch, a wait between streams, a call that waits for the device) are shown as arrows.
 //
 // Not modelled: waiting for a free device, or for other ranks; this shows the record and is not a simulation.
 #pragma once

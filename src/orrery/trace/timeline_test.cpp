@@ -71,6 +71,25 @@ TEST(Timeline, nodes_without_a_start_are_placed_and_say_so) {
   EXPECT_THAT(text, HasSubstr(R"("recorded_start":1,"placed_by_dependencies":3)"));
 }
 
+// A call on the host launches 2 on stream 7, which 3 on stream 20 waits for: two arrows, each from an end to a start. 4
+// follows 3 on its stream, which needs none, and so does a node that is only placed.
+TEST(Timeline, recorded_dependencies_between_lanes_are_arrows) {
+  const auto on = [](NodeRecord record, bool host, std::int64_t stream) {
+    record.attributes = {{graph::keys::is_cpu_op, graph::Value::boolean(host), {}, {}}};
+    if (!host) { record.attributes.push_back({graph::keys::stream, graph::Value::integer(stream), {}, {}}); }
+    return record;
+  };
+  const std::string text = timeline_of(
+      graph_of({on(node(1, 100, 5), true, 0), on(node(2, 110, 10, {1}), false, 7), on(node(3, 125, 10, {2}), false, 20),
+                on(node(4, 140, 1, {3}), false, 20), on(node(5, 0, 1, {2}), true, 0)}));
+  EXPECT_THAT(text,
+              HasSubstr(R"({"ph":"s","name":"dependency","cat":"dependency","id":1,"pid":3,"tid":1,"ts":105.000})"));
+  EXPECT_THAT(text, HasSubstr(R"("id":1,"pid":3,"tid":3,"ts":110.000,"bp":"e"})"));
+  EXPECT_THAT(text, HasSubstr(R"("id":2,"pid":3,"tid":3,"ts":120.000})"));
+  EXPECT_THAT(text, HasSubstr(R"("id":2,"pid":3,"tid":2,"ts":125.000,"bp":"e"})"));
+  EXPECT_THAT(text, Not(HasSubstr(R"("id":3,"pid":3)")));
+}
+
 // 0 to 10 and 5 to 15 overlap without one within the other: two rows. 6 to 9 fits into the second.
 TEST(Timeline, nodes_that_overlap_partly_are_in_different_rows) {
   const std::string text = timeline_of(graph_of({node(1, 10, 10), node(2, 15, 10), node(3, 16, 3)}));

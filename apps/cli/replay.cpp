@@ -1,0 +1,120 @@
+#include "apps/cli/replay.hpp"
+
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "apps/cli/commands.hpp"
+#include "apps/cli/terminal.hpp"
+#include "orrery/api/profile_import.hpp"
+#include "orrery/config/units_text.hpp"
+#include "orrery/core/text.hpp"
+
+namespace orrery::cli {
+
+namespace of_replay {
+namespace {
+
+// "2", "2x", "0.5".
+Result<double> factor_of(const std::string& flag, std::string text) {
+  if (text.ends_with('x')) { text.pop_back(); }
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < 0 ||
+      value > 1e6) {
+    return fail(flag_place(flag), fmt::format("{} is not a factor of durations; valid: 0.5, 2, 2x", quote(text)));
+  }
+  return value;
+}
+
+Result<std::uint64_t> natural(const std::string& text, const std::string& whole, const char* what) {
+  std::uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
+    return fail(flag_place("--late"), fmt::format("{}: {} is not a {}; valid: RANK:TIME[@STEP], such as 1:3ms@2",
+                                                  quote(whole), quote(text), what));
+  }
+  return value;
+}
+
+// "1:3ms", "1:3ms@2", "rank=1:3ms".
+Result<profile::Lateness> late_of(const std::string& whole) {
+  std::string text = whole.starts_with("rank=") ? whole.substr(5) : whole;
+  profile::Lateness late;
+  if (const std::size_t at = text.find('@'); at != std::string::npos) {
+    ORRERY_TRY(step, natural(text.substr(at + 1), whole, "step"));
+    late.step = step;
+    text.resize(at);
+  }
+  const std::size_t colon = text.find(':');
+  ORRERY_TRY(rank, natural(text.substr(0, colon), whole, "rank"));
+  late.rank = rank;
+  const auto time =
+      config::parse_quantity<Seconds>(colon == std::string::npos ? std::string() : text.substr(colon + 1));
+  if (!time) {
+    return fail(flag_place("--late"),
+                fmt::format("{} has no time; valid: RANK:TIME[@STEP], such as 1:3ms@2", quote(whole)));
+  }
+  late.ns = std::llround(time->value() * 1e9);
+  return late;
+}
+
+}  // namespace
+}  // namespace of_replay
+
+void declare_replay(Command& command, const std::shared_ptr<ReplayFlags>& flags) {
+  const std::string group = "Changes of an imported profile";
+  command.option({"--scale-compute", "X", "multiply the time of kernels and copies on the device", group},
+                 [flags](const std::string& text) { flags->scale_compute = text; });
+  command.option({"--scale-comm", "X", "multiply the time of collectives on the wire", group},
+                 [flags](const std::string& text) { flags->scale_comm = text; });
+  command.repeated({"--late", "RANK:TIME[@STEP]",
+                    "delay a rank at the start of a step, such as 1:3ms@2 [default: its "
+                    "first step]",
+                    group},
+                   [flags](const std::string& text) { flags->late.push_back(text); });
+  command.toggle({"--common-start", "", "start all ranks at the same time", group},
+                 [flags](bool on) { flags->common_start = on; });
+}
+
+Result<bool> is_replay(const ReplayFlags& flags, const std::vector<std::string>& workload) {
+  const bool imported = !workload.empty() && api::is_imported_workload(workload);
+  if (!imported && flags.any()) {
+    const char* const flag = !flags.scale_compute.empty() ? "--scale-compute"
+                             : !flags.scale_comm.empty()  ? "--scale-comm"
+                             : !flags.late.empty()        ? "--late"
+                                                          : "--common-start";
+    return fail(flag_place(flag), "needs --workload with graphs that \"orrery trace import\" wrote");
+  }
+  return imported;
+}
+
+Result<int> run_replay(const ReplayFlags& flags, const std::vector<std::string>& workload, const std::string& cluster,
+                       bool json) {
+  api::ReplayOptions options;
+  options.cluster = cluster;
+  options.change.common_start = flags.common_start;
+  if (!flags.scale_compute.empty()) {
+    ORRERY_TRY(factor, of_replay::factor_of("--scale-compute", flags.scale_compute));
+    options.change.compute = factor;
+  }
+  if (!flags.scale_comm.empty()) {
+    ORRERY_TRY(factor, of_replay::factor_of("--scale-comm", flags.scale_comm));
+    options.change.comm = factor;
+  }
+  for (const std::string& text : flags.late) {
+    ORRERY_TRY(late, of_replay::late_of(text));
+    options.change.late.push_back(late);
+  }
+  std::string data;
+  if (!cluster.empty()) {
+    ORRERY_TRY(folder, data_directory());
+    data = folder;
+  }
+  ORRERY_TRY(replay, api::profile_replay(data, workload, options));
+  print(json ? report::profile_replay_json(replay) : report::profile_replay_text(replay, terminal_style()));
+  return 0;
+}
+
+}  // namespace orrery::cli

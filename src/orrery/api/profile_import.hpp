@@ -1,0 +1,36 @@
+// Profiles of a job's ranks to Chakra graphs, and replays of these with changes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orrery/api/trace.hpp"
+#include "orrery/core/error.hpp"
+#include "orrery/profile/job_plan.hpp"
+#include "orrery/profile/replay.hpp"
+#include "orrery/report/profile_replay.hpp"
+
+namespace orrery::api {
+
+// Writes PREFIX.<rank>.et for each profile, and replays them to compare with the record.
+[[nodiscard]] Result<report::ProfileImport> profile_import(const std::vector<std::string>& files,
+                                                           const std::string& prefix, const TraceOptions& options = {});
+
+// The names of the files that profile_import writes for a number of ranks, while they are not complete.
+[[nodiscard]] std::vector<std::string> partial_imports(const std::vector<std::string>& files,
+                                                       const std::string& prefix);
+
+// Whether a workload (PREFIX, folder or files) consists of graphs that were imported from profiles.
+[[nodiscard]] bool is_imported_workload(const std::vector<std::string>& workload);
+
+struct ReplayOptions {
+  profile::ReplayChange change;
+  std::string cluster;  // collectives take the time of this machine; empty: the recorded one
+};
+
+[[nodiscard]] Result<report::ProfileReplay> profile_replay(const std::string& data_directory,
+                                                           const std::vector<std::string>& workload,
+                                                           const ReplayOptions& options);
+
+}  // namespace orrery::api

@@ -1,0 +1,34 @@
+// Communication kernels of one rank with what identifies the collective that they belong to. Private to the room.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "orrery/profile/profile.hpp"
+#include "orrery/profile/rank_plan.hpp"
+
+namespace orrery::profile {
+
+struct CollectiveEntry {
+  std::size_t rank = 0;
+  PlanNode node = 0;
+  std::int64_t start = 0, end = 0;  // on the clock of the job
+  const CommRecord* record = nullptr;
+  std::string kind, operation;
+  std::string key;  // equal for the members of a collective, if their files name groups
+  // Without metadata: step of its call and number in the step among those of its kind.
+  std::int64_t step = 0;
+  std::uint64_t number = 0;
+};
+
+// Whether every member has to wait for every other.
+[[nodiscard]] bool synchronizes(const CollectiveEntry& entry);
+
+// Also kernels of which nothing says whether they are an all-to-all or messages: common ends decide.
+[[nodiscard]] bool may_synchronize(const CollectiveEntry& entry);
+
+[[nodiscard]] std::vector<CollectiveEntry> collective_entries(const Profile& profile, const RankPlan& plan,
+                                                              std::size_t rank);
+
+}  // namespace orrery::profile

@@ -1,0 +1,75 @@
+#include "orrery/profile/device_work.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "orrery/profile/collective_kind.hpp"
+#include "orrery/profile/decimal.hpp"
+
+namespace orrery::profile {
+
+DeviceWork::DeviceWork(const Profile& profile)
+    : profile_(profile), streams_(profile.streams.size()), launches_(profile.streams.size()) {
+  std::vector<int> communicates(profile.names.size(), -1);
+  for (const Event& event : profile.events) {
+    if (event.category == Category::call && event.correlation != 0) { calls_.try_emplace(event.correlation, &event); }
+  }
+  for (const Event& event : profile.events) {
+    if (!is_device_work(event.category)) { continue; }
+    const auto found = calls_.find(event.correlation);
+    int& known = communicates[event.name];
+    if (known < 0) { known = is_communication(profile.name(event)) ? 1 : 0; }
+    operations_.push_back({&event, event.correlation == 0 || found == calls_.end() ? nullptr : found->second, kNone, 0,
+                           kNone, known == 1 && event.category == Category::kernel});
+  }
+  std::stable_sort(operations_.begin(), operations_.end(), [](const DeviceOperation& a, const DeviceOperation& b) {
+    return a.event->start != b.event->start ? a.event->start < b.event->start : a.event->end() < b.event->end();
+  });
+  for (std::uint32_t i = 0; i < operations_.size(); ++i) {
+    DeviceOperation& operation = operations_[i];
+    auto& stream = streams_[operation.event->track];
+    operation.position = static_cast<std::uint32_t>(stream.size());
+    if (!stream.empty()) { operation.previous = stream.back(); }
+    stream.push_back(i);
+    if (operation.call == nullptr) {
+      launches_[operation.event->track].emplace_back(std::numeric_limits<std::int64_t>::min(), i);
+      continue;
+    }
+    auto& same_call = by_call_[operation.call];
+    operation.first_of_call = same_call.empty() ? i : same_call.front();
+    same_call.push_back(i);
+    launches_[operation.event->track].emplace_back(operation.call->start, i);
+  }
+  for (auto& launches : launches_) {
+    std::stable_sort(launches.begin(), launches.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  }
+}
+
+const std::vector<std::uint32_t>& DeviceWork::launched_by(const Event& call) const {
+  static const std::vector<std::uint32_t> kNothing;
+  const auto found = by_call_.find(&call);
+  return found == by_call_.end() ? kNothing : found->second;
+}
+
+std::uint32_t DeviceWork::last_launched(TrackIndex stream, std::int64_t before) const {
+  const auto& launches = launches_[stream];
+  const auto after = std::lower_bound(launches.begin(), launches.end(), before,
+                                      [](const auto& launch, std::int64_t time) { return launch.first < time; });
+  return after == launches.begin() ? kNone : std::prev(after)->second;
+}
+
+const Event* DeviceWork::call(std::uint64_t correlation) const {
+  const auto found = calls_.find(correlation);
+  return found == calls_.end() ? nullptr : found->second;
+}
+
+std::uint32_t DeviceWork::stream_of(std::string_view device, std::int64_t number) const {
+  for (std::uint32_t i = 0; i < profile_.streams.size(); ++i) {
+    if (profile_.streams[i].process == device && integer_of<std::int64_t>(profile_.streams[i].thread) == number) {
+      return i;
+    }
+  }
+  return kNone;
+}
+
+}  // namespace orrery::profile

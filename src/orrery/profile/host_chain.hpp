@@ -1,0 +1,26 @@
+// The threads of the host as chains of segments and calls, with the wake-ups between them and the borders of steps.
+// Private to the room.
+#pragma once
+
+#include <unordered_map>
+#include <vector>
+
+#include "orrery/profile/device_work.hpp"
+#include "orrery/profile/operators.hpp"
+#include "orrery/profile/rank_plan.hpp"
+
+namespace orrery::profile {
+
+// Calls that touch the device, by start: launches, copies, waits, records, synchronizations.
+[[nodiscard]] std::vector<const Event*> calls_that_matter(const Profile& profile, const DeviceWork& work);
+
+struct HostChain {
+  std::unordered_map<const Event*, PlanNode> before_call;  // node that ends when the call starts
+  std::unordered_map<const Event*, PlanNode> return_of;    // of calls that may block: the node after them
+};
+
+// Adds the nodes of all threads with calls (or with steps) to the plan.
+[[nodiscard]] HostChain build_host(const Profile& profile, const std::vector<const Event*>& calls,
+                                   const OperatorIndex& operators, RankPlan& plan);
+
+}  // namespace orrery::profile

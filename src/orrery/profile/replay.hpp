@@ -1,0 +1,145 @@
+// Runs imported graphs: what would have happened with other durations. A node starts when everything that it depends on
+// has ended (and its lag has passed); a collective is on the wire from the start of its last member.
+//
+//   start(n) = max over parents p of end(p) + lag(n, p)          end(n) = start(n) + duration(n)
+//   a collective:  end(member) = max over members start + wire(member)
+//
+// No resource is contended here: streams and threads are chains of the graph. Linear in nodes and dependencies.
+//
+// Not modelled: work that a changed machine would order differently; kernels that slow each other; the host's time on
+// another processor.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/graph/graph.hpp"
+
+namespace orrery::profile {
+
+struct Lateness {
+  std::uint64_t rank = 0;
+  std::int64_t ns = 0;
+  std::optional<std::uint64_t> step;  // at its start; else at the start of the rank
+};
+
+struct ReplayChange {
+  double compute = 1;  // factor of the durations of kernels, copies and memsets on the device
+  double comm = 1;     // factor of the time of collectives on the wire
+  std::vector<Lateness> late;
+  bool common_start = false;  // all ranks start at the same time
+};
+
+struct ReplayStep {
+  std::uint64_t rank = 0, step = 0;
+  std::int64_t duration_ns = 0;  // of the host's ProfilerStep
+  std::int64_t recorded_ns = 0;
+};
+
+struct ReplayCollective {
+  std::string group, kind;
+  std::uint64_t number = 0;
+  std::vector<std::uint64_t> members;
+  std::uint64_t group_size = 0;
+  std::uint64_t bytes = 0;      // comm_size of the graph
+  std::int64_t wire_ns = 0;     // of the member that is on the wire longest
+  std::int64_t waiting_ns = 0;  // of all members together
+  bool alone = false;           // only one member has a file: its time contains waiting
+};
+
+struct ReplayRank {
+  std::uint64_t rank = 0;
+  std::int64_t host_ns = 0, recorded_host_ns = 0;              // from the first to the last event of the host
+  std::int64_t device_end_ns = 0, recorded_device_end_ns = 0;  // from the first event of the host
+  std::int64_t start_off_median_ns = 0, start_off_p95_ns = 0;  // of device operations, against the record
+  std::int64_t unexplained_ns = 0;  // idle time that is kept as recorded because nothing explains it
+};
+
+// The chain of nodes and lags that ends last: all of its time, by what it is.
+struct ReplayPath {
+  std::int64_t host_ns = 0;           // segments and calls, and threads that wake each other
+  std::int64_t compute_ns = 0;        // kernels, copies and memsets
+  std::int64_t communication_ns = 0;  // collectives on the wire
+  std::int64_t latency_ns = 0;        // launches, gaps between operations, returns of blocking calls
+  std::int64_t unexplained_ns = 0;    // idle time that is kept as recorded
+  std::uint64_t nodes = 0;
+  std::uint64_t changes_of_rank = 0;  // collectives at which the path goes on with a rank that arrived later
+
+  [[nodiscard]] std::int64_t time_ns() const {
+    return host_ns + compute_ns + communication_ns + latency_ns + unexplained_ns;
+  }
+};
+
+struct Replay {
+  std::vector<ReplayRank> ranks;
+  std::vector<ReplayStep> steps;
+  std::vector<ReplayCollective> collectives;
+  ReplayPath path;
+  std::int64_t makespan_ns = 0;
+  std::uint64_t nodes = 0;
+};
+
+// Graphs that were imported from profiles, ready to run with changes.
+class ReplayJob {
+ public:
+  // Fails for graphs that are not imported profiles, or not of one job.
+  [[nodiscard]] static Result<ReplayJob> of(const std::vector<graph::Graph>& graphs);
+
+  // Fails if a change names a rank or step that is not there, and if nodes wait for each other in a cycle.
+  [[nodiscard]] Result<Replay> run(const ReplayChange& change) const;
+
+  // Sets the time on the wire of each collective (by position in Replay::collectives), for another machine.
+  void set_wire_times(const std::vector<std::optional<std::int64_t>>& wire_ns);
+
+ private:
+  struct Node {
+    std::int64_t duration = 0, recorded_start = 0;
+    std::int64_t unexplained = 0;  // part of a lag
+    std::uint32_t deps_begin = 0;
+    std::uint32_t collective = kNo;
+    std::uint32_t step = kNo;  // position in steps_ of one that begins here
+    bool on_device = false;
+    bool communicates = false;
+  };
+  struct Dep {
+    std::uint32_t node = 0;
+    std::int64_t lag = 0;
+  };
+  struct Step {
+    std::size_t rank = 0;
+    std::uint64_t number = 0;
+    std::uint32_t begin = kNo, end = kNo;
+  };
+  struct Member {
+    std::uint32_t node = 0;
+    std::int64_t wire = 0;
+  };
+  struct Collective {
+    ReplayCollective about;
+    std::vector<Member> members;
+  };
+  struct Rank {
+    std::uint64_t number = 0;
+    std::uint32_t first = 0, last = 0;                          // nodes
+    std::int64_t host_start = 0, host_end = 0, device_end = 0;  // recorded
+    std::int64_t unexplained = 0;
+  };
+  class Reader;
+  class Run;
+
+  static constexpr std::uint32_t kNo = static_cast<std::uint32_t>(-1);
+
+  std::vector<Node> nodes_;
+  std::vector<Dep> deps_;
+  std::vector<Step> steps_;
+  std::vector<Collective> collectives_;
+  std::vector<Rank> ranks_;
+};
+
+// Whether a graph was imported from a profile.
+[[nodiscard]] bool is_imported_profile(const graph::Metadata& metadata);
+
+}  // namespace orrery::profile
