@@ -10,6 +10,7 @@ std::vector<Command> all_commands() {
   commands.push_back(trace_command());
   commands.push_back(generate_command());
   commands.push_back(simulate_command());
+  commands.push_back(serve_command());
   commands.push_back(collective_command());
   commands.push_back(list_command());
   commands.push_back(describe_command());

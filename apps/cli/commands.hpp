@@ -15,6 +15,7 @@ namespace orrery::cli {
 [[nodiscard]] Command trace_command();
 [[nodiscard]] Command generate_command();
 [[nodiscard]] Command simulate_command();
+[[nodiscard]] Command serve_command();
 [[nodiscard]] Command collective_command();
 [[nodiscard]] Command list_command();
 [[nodiscard]] Command describe_command();
