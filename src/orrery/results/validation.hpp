@@ -25,6 +25,7 @@ struct Prediction {
   std::string unscored_reason = {};  // why the measurement is not comparable with the prediction; empty: it is
   std::optional<double> p10_s = {}, p90_s = {};  // 80 % interval of the prediction
   std::string spread = {};                       // the kind of job of that interval; empty: none
+  std::string metric = {};  // of tables with several measured columns: the column; values are in its unit
   std::vector<Share> terms = {};                 // of the rows with the largest errors, if requested
   bool feasible = true;                          // by the memory model; the time is predicted in any case
 
@@ -37,7 +38,7 @@ struct Prediction {
 
 // Errors are fractions. bias = mean of signed errors.
 struct FamilyScore {
-  std::string kind, family;
+  std::string kind, family, metric;  // metric: of tables with several measured columns
   std::int64_t rows = 0, predicted = 0, skipped = 0, scored = 0, infeasible = 0;
   std::int64_t ranged = 0, covered = 0;  // scored rows with an interval; those whose measurement is in it
   double width = 0;                      // mean width of the intervals / prediction

@@ -63,7 +63,8 @@ Result<void> BuiltPool::finish() {
   if (!wrong.empty()) { return tl::make_unexpected(Failure{{wrong.front()}}); }
   const Exact exact = in.settings.scheduler == Scheduler::static_batch ? Exact::yes : Exact::no;
   price_ = std::make_unique<ProgramPrice>(*in.model, in.cluster, in.stack, job, plan(),
-                                          PriceOptions{in.settings.largest_graph, exact});
+                                          PriceOptions{in.settings.largest_graph, exact, in.settings.speculative_tokens,
+                                                       tokens_per_step(in.settings), in.settings.draft_layers});
   const std::int64_t ranks = in.degrees.attention_dp;
   constexpr std::int64_t kMostActivated = 16384;
   memory_ = price_->memory(std::min(in.settings.max_batched_tokens, kMostActivated) * ranks);
@@ -80,7 +81,7 @@ Result<void> BuiltPool::finish() {
                             in.model->name, config::format_bytes(memory_.weights), config::format_bytes(usable),
                             in.cluster.accelerator.name));
   }
-  shape_.step_host = ticks_of(in.settings.step_host);
+  shape_.step_host = ticks_of(in.settings.step_host / tokens_per_step(in.settings));
   shape_.prefill_only = in.prefill_only;
   if (in.settings.preemption == Preemption::swap) {
     const auto& tier = in.cluster.second_tier;

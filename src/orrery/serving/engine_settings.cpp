@@ -40,6 +40,12 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
           .optional("memory_use", &E::memory_use, "part of device memory that the engine takes",
                     {.min = 0.05, .max = 1.0})
           .optional("prefix_cache", &E::prefix_cache, "blocks of prompts are kept and found again by content")
+          .optional("speculative_tokens", &E::speculative_tokens,
+                    "drafts that a decode iteration verifies (MTP, EAGLE); 0: no speculation", {.min = 0, .max = 64})
+          .optional("acceptance", &E::acceptance, "probability that a draft is accepted if those before it are",
+                    {.min = 0.0, .max = 1.0})
+          .optional("draft_layers", &E::draft_layers, "layers of the draft model, each like one of the model's",
+                    {.min = 0.0, .max = 1000.0})
           .optional("largest_graph", &E::largest_graph,
                     "sequences of the largest captured decode graph; 0: nothing is captured", {.min = 0})
           .optional("step_host", &E::step_host, "host time of an iteration that the device waits for")
@@ -60,6 +66,15 @@ bool is_file(const std::string& name) {
 }
 
 }  // namespace
+
+double tokens_per_step(const EngineSettings& settings) {
+  double tokens = 1.0, reached = 1.0;
+  for (std::int64_t i = 0; i < settings.speculative_tokens; ++i) {
+    reached *= settings.acceptance;
+    tokens += reached;
+  }
+  return tokens;
+}
 
 std::int64_t captured_size(std::int64_t sequences, std::int64_t largest) {
   if (sequences > largest || sequences <= 2) { return sequences; }

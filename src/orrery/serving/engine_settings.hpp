@@ -44,11 +44,17 @@ struct EngineSettings {
   std::int64_t blocks = 0;                 // of the cache; 0: what memory leaves
   double memory_use = 0.9;                 // part of device memory that the engine takes
   bool prefix_cache = true;
+  std::int64_t speculative_tokens = 0;  // drafts that each decode iteration verifies; 0: no speculation
+  double acceptance = 0.7;              // of a draft, if all before it are accepted
+  double draft_layers = 1.0;            // layers of the draft model, each like one of the model's
   std::int64_t largest_graph = 512;  // sequences of the largest captured decode graph; 0: nothing is captured
   Seconds step_host;                 // of an iteration, not hidden by the device
   Seconds request_overhead;          // of a request, before it is in the queue and after its first token
   hardware::Sources sources;
 };
+
+// Mean number of tokens of a decode iteration: accepted drafts and one more.
+[[nodiscard]] double tokens_per_step(const EngineSettings& settings);
 
 // Sequences that a captured graph of at least `sequences` runs: 1, 2, 4, then multiples of 8.
 [[nodiscard]] std::int64_t captured_size(std::int64_t sequences, std::int64_t largest);

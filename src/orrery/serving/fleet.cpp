@@ -251,7 +251,8 @@ class FleetSimulation {
     run_.end = now;
     ++ended_;
     count(-1, now);
-    if (load_.clients > 0 && next_ < std::ssize(load_.requests)) { timed_.push({now + load_.think, next_++}); }
+    // A tick later: iterations that start now, on any engine, do not see it.
+    if (load_.clients > 0 && next_ < std::ssize(load_.requests)) { timed_.push({now + load_.think + 1, next_++}); }
   }
 
   // One transfer of an engine at a time, in the order of their prompts' ends.

@@ -163,8 +163,16 @@ DecodeLine ProgramPrice::core_line(std::int64_t sequences, std::int64_t contexts
 
 DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
   DecodeLine line = core_line(sequences, contexts);
-  const Table& t = table(captured_size(per_rank(sequences), options_.largest_graph));
+  const std::int64_t positions = (1 + options_.drafts) * sequences;
+  const Table& t = table(captured_size(per_rank(positions), options_.largest_graph));
   line.at += ticks_of(t.decode + t.head);
+  if (options_.drafts == 0) { return line; }
+  const Table& draft = table(captured_size(per_rank(sequences), options_.largest_graph));
+  const double part = options_.draft_layers / static_cast<double>(model_.layers);
+  const Ticks drafting = ticks_of(part * draft.decode + draft.head);
+  line.at += options_.drafts * drafting;
+  line.at = std::llround(static_cast<double>(line.at) / options_.tokens_per_step);
+  line.per_token = std::llround(static_cast<double>(line.per_token) / options_.tokens_per_step);
   return line;
 }
 

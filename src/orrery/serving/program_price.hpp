@@ -33,6 +33,11 @@ enum class Exact : std::uint8_t {
 struct PriceOptions {
   std::int64_t largest_graph = 0;  // decode steps of up to so many sequences run the next larger captured graph
   Exact exact = Exact::no;
+  // Speculation: a decode iteration verifies so many drafts of every sequence, and generates a mean number of tokens.
+  // Times are those of one token.
+  std::int64_t drafts = 0;
+  double tokens_per_step = 1.0;
+  double draft_layers = 1.0;
 };
 
 // What one engine runs on.

@@ -12,7 +12,7 @@ struct Mark {
   TableKind kind;
 };
 constexpr std::array kMarks = {
-    Mark{"args", TableKind::commands}, Mark{"collective", TableKind::collectives}, Mark{"op", TableKind::kernels},
+    Mark{"args", TableKind::commands}, Mark{"load_kind", TableKind::serving}, Mark{"collective", TableKind::collectives}, Mark{"op", TableKind::kernels},
     Mark{"isl", TableKind::inference}, Mark{"osl", TableKind::inference},          Mark{"experts", TableKind::dlrm_moe},
     Mark{"topk", TableKind::dlrm_moe},
 };
@@ -26,6 +26,7 @@ std::string_view name_of(TableKind kind) {
     case TableKind::inference: return "inference";
     case TableKind::kernels: return "kernels";
     case TableKind::collectives: return "collectives";
+    case TableKind::serving: return "serving";
     case TableKind::commands: return "commands";
   }
   throw_internal_error("known kind", __FILE__, __LINE__);

@@ -15,6 +15,7 @@ enum class TableKind : std::uint8_t {
   inference,    // batches of requests
   kernels,      // single kernels
   collectives,  // single collectives and messages
+  serving,      // deployments under a load, with several metrics
   commands,     // any of these, as the flags of a command
 };
 
