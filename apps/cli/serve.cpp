@@ -31,8 +31,8 @@ Exit codes: 0 done, 1 no load meets the service level, 2 bad input, 3 internal e
 // Settings of the engine that are not flags: they describe the profile.
 constexpr std::array<std::string_view, 4> kProfileFields = {"name", "description", "stack", "sources"};
 constexpr std::array<std::string_view, 12> kLoadFields = {
-    "rate", "concurrency", "trace", "trace_speed", "trace_block_tokens", "cv", "isl", "osl", "length_range",
-    "length_cv", "prefix_groups", "prefix_tokens"};
+    "rate", "concurrency", "trace",        "trace_speed", "trace_block_tokens", "cv",
+    "isl",  "osl",         "length_range", "length_cv",   "prefix_groups",      "prefix_tokens"};
 constexpr std::array<std::string_view, 5> kRunFields = {"requests", "think", "warm_up", "seed", "slo"};
 
 template <std::size_t N>
@@ -144,8 +144,9 @@ Result<int> run(const Options& options) {
 
 void declare_output(Command& command, const std::shared_ptr<Options>& options) {
   const std::string output(kOutputGroup);
-  command.toggle({"--sweep", "", "the operating curve: nine loads, each twice the one before, around the given one", output},
-                 [options](bool on) { options->sweep = on; });
+  command.toggle(
+      {"--sweep", "", "the operating curve: nine loads, each twice the one before, around the given one", output},
+      [options](bool on) { options->sweep = on; });
   command.toggle({"--goodput", "", "the highest load that meets --slo, by bisection from the given one", output},
                  [options](bool on) { options->goodput = on; });
   command.option({"--requests-out", "FILE", "write one CSV row for each request", output},
@@ -161,8 +162,8 @@ void declare_output(Command& command, const std::shared_ptr<Options>& options) {
 
 Command serve_command() {
   using namespace of_serve;
-  Command command("serve",
-                  "Simulate requests on an inference engine: TTFT, TPOT, goodput and price of a deployment under a load.");
+  Command command(
+      "serve", "Simulate requests on an inference engine: TTFT, TPOT, goodput and price of a deployment under a load.");
   const auto options = std::make_shared<Options>();
   command.positional({"SCENARIO", "", "YAML with the fields below", ""},
                      [options](const std::string& text) { options->file = text; });

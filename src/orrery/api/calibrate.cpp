@@ -142,7 +142,8 @@ class Reader {
       case TableKind::collectives: return read_rows(csv, kind, validate::collective_fields());
       case TableKind::training:
       case TableKind::dlrm_moe:
-      case TableKind::inference: break;
+      case TableKind::inference:
+      case TableKind::serving: break;
     }
     return fail(
         Place{file, 1, 0, {}},

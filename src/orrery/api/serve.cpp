@@ -145,7 +145,8 @@ Result<results::ServingCurve> serve_sweep(const std::string& data_directory, con
 Result<results::ServingCurve> serve_goodput(const std::string& data_directory, const ServeRequest& request) {
   ORRERY_TRY(ready, prepared(data_directory, request));
   if (ready.slo.empty()) {
-    return fail({{}, 0, 0, "--slo"}, "is missing: --goodput needs a service level, for example \"ttft_p99=2s tpot_p99=50ms\"");
+    return fail({{}, 0, 0, "--slo"},
+                "is missing: --goodput needs a service level, for example \"ttft_p99=2s tpot_p99=50ms\"");
   }
   results::ServingCurve curve;
   const bool counts = request.scenario.concurrency.has_value();
@@ -173,9 +174,9 @@ Result<results::ServingCurve> serve_goodput(const std::string& data_directory, c
     std::string reached;
     for (const auto& level : lowest.result.slo) {
       if (level.holds()) { continue; }
-      reached += fmt::format("{}{}_{} {} (limit {})", reached.empty() ? "" : ", ", level.metric, level.measure,
-                             config::format_seconds(Seconds(level.reached_s)),
-                             config::format_seconds(Seconds(level.limit_s)));
+      reached +=
+          fmt::format("{}{}_{} {} (limit {})", reached.empty() ? "" : ", ", level.metric, level.measure,
+                      config::format_seconds(Seconds(level.reached_s)), config::format_seconds(Seconds(level.limit_s)));
     }
     Failure failure{{{{{}, 0, 0, "--slo"},
                       fmt::format("no load meets it; nearest, at {} {}: {}", fmt::format("{:.4g}", lowest.load),

@@ -383,9 +383,10 @@ Record<DispatchPolicy> dispatch_policy() {
       .optional(
           "dispatch_per_node", &DispatchPolicy::copies,
           "one copy of a token to every node that has experts for it, distributed there; else one to every expert")
-      .optional("replicated_tokens", &DispatchPolicy::replicated_tokens,
-                "inference: the ranks of a tensor-parallel group compute their experts' part of the same tokens, and one "
-                "all-reduce adds the parts; else tokens are dispatched")
+      .optional(
+          "replicated_tokens", &DispatchPolicy::replicated_tokens,
+          "inference: the ranks of a tensor-parallel group compute their experts' part of the same tokens, and one "
+          "all-reduce adds the parts; else tokens are dispatched")
       .optional("dispatch_element", &DispatchPolicy::element, "element of tokens sent to experts; 0 = as activations",
                 {.max = Bytes(64.0), .unit = "B"});
 }

@@ -134,8 +134,8 @@ enum class NodePorts : std::uint8_t {
 struct TransferPolicy {
   StageTransfer stages = StageTransfer::whole;
   NodePorts ports = NodePorts::all;
-  // Of an all-reduce of few bytes between devices of one switch or mesh, by kernels of the engine: every device reads the
-  // others' buffers. 0: by the collective library.
+  // Of an all-reduce of few bytes between devices of one switch or mesh, by kernels of the engine: every device reads
+  // the others' buffers. 0: by the collective library.
   Seconds one_shot;
 };
 
@@ -144,7 +144,7 @@ struct HostPolicy {
   // To issue one kernel or collective of a forward or backward pass; if kernel_launch_time is given, one operator: its
   // first kernel, and what the framework does around it.
   Seconds launch_time;
-  Seconds kernel_gap;  // on the device before each kernel that is launched one by one, not in a captured graph
+  Seconds kernel_gap;           // on the device before each kernel that is launched one by one, not in a captured graph
   double latency_hidden = 0.0;  // part of the time of a kernel without work that passes under the kernel before
                                 // (programmatic dependent launch in captured graphs)
   bool captures_requests = true;  // batches of requests run as captured graphs, which the host issues as one

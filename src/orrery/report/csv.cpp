@@ -33,10 +33,10 @@ std::string csv_field(std::string_view text) {
 std::string predictions_csv(std::span<const results::Prediction> predictions) {
   std::string text = "id,family,measured,predicted,ape,skipped_reason,p10_s,p90_s,spread,taken_as,metric\n";
   for (const auto& row : predictions) {
-    text +=
-        fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(row.id), csv_field(row.family), number(row.measured_s),
-                    number(row.predicted_s), number(magnitude(row.signed_error())), csv_field(row.skipped_reason),
-                    number(row.p10_s), number(row.p90_s), csv_field(row.spread), csv_field(row.taken_as), csv_field(row.metric));
+    text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", csv_field(row.id), csv_field(row.family),
+                        number(row.measured_s), number(row.predicted_s), number(magnitude(row.signed_error())),
+                        csv_field(row.skipped_reason), number(row.p10_s), number(row.p90_s), csv_field(row.spread),
+                        csv_field(row.taken_as), csv_field(row.metric));
   }
   return text;
 }

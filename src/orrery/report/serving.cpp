@@ -51,7 +51,8 @@ std::string slo_lines(const Serving& s) {
   std::string text;
   const results::ServiceLevel* binding = nullptr;
   for (const auto& level : s.slo) {
-    const bool is_tighter = binding == nullptr || level.reached_s / level.limit_s > binding->reached_s / binding->limit_s;
+    const bool is_tighter =
+        binding == nullptr || level.reached_s / level.limit_s > binding->reached_s / binding->limit_s;
     if (is_tighter) { binding = &level; }
     text += fmt::format("SLO         {}_{} {} (limit {}): {}; {} of requests within\n", level.metric, level.measure,
                         time(level.reached_s), time(level.limit_s), level.holds() ? "met" : "missed",
@@ -73,16 +74,19 @@ std::string serving_text(const Serving& s, TextStyle style) {
   text += "\n" + latency_table(s) + "\n";
   text += fmt::format("Output      {}\n", per_gpu(s.output_tokens_per_s, s.gpus));
   text += fmt::format("Total       {}\n", per_gpu(s.total_tokens_per_s, s.gpus));
-  text += fmt::format("Requests    {:.4g} per second; {:.1f} in the system on average", s.requests_per_s,
-                      s.mean_in_system);
+  text +=
+      fmt::format("Requests    {:.4g} per second; {:.1f} in the system on average", s.requests_per_s, s.mean_in_system);
   text += s.slo.empty() ? "\n" : fmt::format("; {:.4g} per second within the SLO\n", s.goodput_rps);
   text += slo_lines(s);
-  text += fmt::format("Cache       peak {}, prefix hits {}, {} preemptions, {} tokens computed again\n", percent(s.kv_peak),
-                      percent(s.prefix_hit_rate), grouped(s.preemptions), grouped(s.recomputed_tokens));
+  text +=
+      fmt::format("Cache       peak {}, prefix hits {}, {} preemptions, {} tokens computed again\n", percent(s.kv_peak),
+                  percent(s.prefix_hit_rate), grouped(s.preemptions), grouped(s.recomputed_tokens));
   if (s.usd_per_million_tokens) {
     text += fmt::format("Price       {} per million output tokens\n", dollars(*s.usd_per_million_tokens));
   }
-  if (s.joules_per_token) { text += fmt::format("Energy      {} per output token (rated power)\n", joules(*s.joules_per_token)); }
+  if (s.joules_per_token) {
+    text += fmt::format("Energy      {} per output token (rated power)\n", joules(*s.joules_per_token));
+  }
   text += "\n" + pool_table(s) + "\n";
   text += wrapped_list("Not modelled: ", s.not_modelled);
   return text;
@@ -93,8 +97,15 @@ std::string serving_curve_text(const results::ServingCurve& curve, TextStyle sty
   const Serving& first = curve.points.front().result;
   std::string text = bold(fmt::format("{} on {} GPUs of {}", first.model, first.gpus, first.cluster), style) + "\n\n";
   Table table;
-  table.column(curve.axis == "rate" ? "requests/s" : "clients").column("TTFT p50").column("TTFT p99").column("TPOT p50");
-  table.column("TPOT p99").column("tokens/s/GPU").column("tokens/s/user").column("KV peak").column("SLO", Table::Align::left);
+  table.column(curve.axis == "rate" ? "requests/s" : "clients")
+      .column("TTFT p50")
+      .column("TTFT p99")
+      .column("TPOT p50");
+  table.column("TPOT p99")
+      .column("tokens/s/GPU")
+      .column("tokens/s/user")
+      .column("KV peak")
+      .column("SLO", Table::Align::left);
   for (std::size_t i = 0; i < curve.points.size(); ++i) {
     const auto& [load, s] = curve.points[i];
     const double user = s.tpot.mean > 0 ? 1.0 / s.tpot.mean : 0.0;

@@ -51,8 +51,13 @@ Node of_slo(const Serving& s) {
 }
 
 void add_serving(Node& json, const Serving& s) {
-  config::add_fields(json, {{"model", s.model}, {"cluster", s.cluster}, {"load", s.load}, {"gpus", s.gpus},
-                            {"requests", s.requests}, {"measured_requests", s.measured}, {"duration_s", s.duration_s}});
+  config::add_fields(json, {{"model", s.model},
+                            {"cluster", s.cluster},
+                            {"load", s.load},
+                            {"gpus", s.gpus},
+                            {"requests", s.requests},
+                            {"measured_requests", s.measured},
+                            {"duration_s", s.duration_s}});
   config::add(json, "ttft_s", of_distribution(s.ttft));
   config::add(json, "tpot_s", of_distribution(s.tpot));
   config::add(json, "e2e_s", of_distribution(s.e2e));
@@ -114,7 +119,8 @@ std::string serving_curve_json(const results::ServingCurve& curve) {
 
 std::string serving_requests_csv(const Serving& s) {
   std::string text =
-      "request,engine,arrival_s,scheduled_s,first_token_s,last_token_s,input_tokens,output_tokens,cached_tokens,preemptions\n";
+      "request,engine,arrival_s,scheduled_s,first_token_s,last_token_s,input_tokens,output_tokens,cached_tokens,"
+      "preemptions\n";
   for (std::size_t i = 0; i < s.each.size(); ++i) {
     const auto& r = s.each[i];
     text += fmt::format("{},{},{:.9f},{:.9f},{:.9f},{:.9f},{},{},{},{}\n", i + 1, r.engine, r.arrival_s, r.scheduled_s,
@@ -127,8 +133,8 @@ std::string serving_timeline(const Serving& s) {
   std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
   const char* comma = "\n";
   const auto span = [&](const char* name, std::int64_t engine, std::size_t request, double from, double to) {
-    text += fmt::format("{}{{\"name\":\"{}\",\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}}}", comma, name, engine,
-                        request + 1, microseconds(from), microseconds(to - from));
+    text += fmt::format("{}{{\"name\":\"{}\",\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}}}", comma, name,
+                        engine, request + 1, microseconds(from), microseconds(to - from));
     comma = ",\n";
   };
   for (std::size_t i = 0; i < s.each.size(); ++i) {

@@ -25,9 +25,9 @@ struct Prediction {
   std::string unscored_reason = {};  // why the measurement is not comparable with the prediction; empty: it is
   std::optional<double> p10_s = {}, p90_s = {};  // 80 % interval of the prediction
   std::string spread = {};                       // the kind of job of that interval; empty: none
-  std::string metric = {};  // of tables with several measured columns: the column; values are in its unit
-  std::vector<Share> terms = {};                 // of the rows with the largest errors, if requested
-  bool feasible = true;                          // by the memory model; the time is predicted in any case
+  std::string metric = {};        // of tables with several measured columns: the column; values are in its unit
+  std::vector<Share> terms = {};  // of the rows with the largest errors, if requested
+  bool feasible = true;           // by the memory model; the time is predicted in any case
 
   [[nodiscard]] std::optional<double> signed_error() const {
     const bool scored = measured_s && *measured_s > 0 && unscored_reason.empty();

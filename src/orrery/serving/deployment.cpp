@@ -72,8 +72,8 @@ Result<void> BuiltPool::finish() {
   const Bytes left = usable - memory_.weights - memory_.activations - kContext;
   const Bytes block = static_cast<double>(in.settings.block_tokens) * memory_.kv_per_token;
   shape_.ranks = ranks;
-  shape_.blocks = in.settings.blocks > 0 ? in.settings.blocks
-                                         : static_cast<std::int64_t>(std::max(0.0, left / block)) * ranks;
+  shape_.blocks =
+      in.settings.blocks > 0 ? in.settings.blocks : static_cast<std::int64_t>(std::max(0.0, left / block)) * ranks;
   if (shape_.blocks <= 0) {
     return fail({{}, 0, 0, in.prefill_only ? "--prefill-tp" : "--tp"},
                 fmt::format("{} does not fit: weights take {} of the {} that the engine uses of {}; give more "
@@ -86,8 +86,8 @@ Result<void> BuiltPool::finish() {
   if (in.settings.preemption == Preemption::swap) {
     const auto& tier = in.cluster.second_tier;
     if (!(tier.bandwidth > BytesPerSecond(0))) {
-      return fail({{}, 0, 0, "--preemption"}, fmt::format("swap needs host memory, and cluster {} states none",
-                                                          quote(in.cluster.name)));
+      return fail({{}, 0, 0, "--preemption"},
+                  fmt::format("swap needs host memory, and cluster {} states none", quote(in.cluster.name)));
     }
     shape_.swap_token = ticks_of(memory_.kv_per_token / tier.bandwidth);
   }

@@ -105,9 +105,7 @@ void Engine::plan(Ticks now) {
     start_mixed(now, mixes && decodes_ > 0);
     return;
   }
-  if (!mixes) {
-    preempted = make_room_for_decodes() || preempted;
-  }
+  if (!mixes) { preempted = make_room_for_decodes() || preempted; }
   // After a preemption nothing was admitted, and blocks are free: the next iteration tries.
   blocked_ = !preempted && (!waiting_.empty() || running() >= most_running());
   if (decodes_ > 0) {

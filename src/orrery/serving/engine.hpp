@@ -34,12 +34,12 @@ enum class Jumps : std::uint8_t { aggregated, stepped };
 
 // What an engine consists of, besides its settings.
 struct EngineShape {
-  std::int64_t blocks = 0;       // of the cache, all ranks together
-  std::int64_t ranks = 1;        // of data-parallel attention: each has a token budget and sequences of its own
-  Ticks step_host = 0;           // of each iteration
-  Ticks swap_token = 0;          // to copy the keys and values of a token to the host, or back
+  std::int64_t blocks = 0;  // of the cache, all ranks together
+  std::int64_t ranks = 1;   // of data-parallel attention: each has a token budget and sequences of its own
+  Ticks step_host = 0;      // of each iteration
+  Ticks swap_token = 0;     // to copy the keys and values of a token to the host, or back
   Jumps jumps = Jumps::aggregated;
-  bool prefill_only = false;     // of a disaggregated pool: a request leaves with its first token
+  bool prefill_only = false;  // of a disaggregated pool: a request leaves with its first token
 };
 
 class Engine {
@@ -47,8 +47,8 @@ class Engine {
   Engine(const EngineSettings& settings, const EngineShape& shape, StepPrice& price, const Workload& workload,
          std::vector<Outcome>& outcomes);
 
-  // Puts a request in the queue. `prefilled`: its prompt is in the cache already (it comes from a prefill pool), and its
-  // first token is generated. Call wake() when all requests of a moment have arrived.
+  // Puts a request in the queue. `prefilled`: its prompt is in the cache already (it comes from a prefill pool), and
+  // its first token is generated. Call wake() when all requests of a moment have arrived.
   void arrive(std::int64_t request, Ticks now, bool prefilled = false);
   void wake(Ticks now);
 
@@ -159,19 +159,19 @@ class Engine {
     std::uint64_t admission;
   };
   std::vector<std::uint32_t> free_slots_;
-  std::vector<Admitted> admitted_;                    // in order, with ones that have left between
-  std::vector<std::uint32_t> prefilling_;             // in the order of admission
+  std::vector<Admitted> admitted_;         // in order, with ones that have left between
+  std::vector<std::uint32_t> prefilling_;  // in the order of admission
   std::priority_queue<Finish, std::vector<Finish>, std::greater<>> finishes_;
   std::vector<std::int64_t> phases_;  // [block_tokens]: decoding sequences by the step, modulo, that needs a block
   PrefixCache prefixes_;
   std::int64_t unit_blocks_ = 1;  // engine blocks of a block of the prefix cache
 
-  std::int64_t step_ = 0;      // decode steps so far
-  std::int64_t decodes_ = 0;   // sequences that decode (in a static batch: that began)
-  std::int64_t contexts_ = 0;  // sum of their positions in the cache
-  std::int64_t shared_ = 0;    // of these, in blocks of the prefix cache
-  std::int64_t used_ = 0;      // blocks that running sequences hold
-  std::int64_t committed_ = 0;  // blocks of prompts and outputs of running sequences
+  std::int64_t step_ = 0;         // decode steps so far
+  std::int64_t decodes_ = 0;      // sequences that decode (in a static batch: that began)
+  std::int64_t contexts_ = 0;     // sum of their positions in the cache
+  std::int64_t shared_ = 0;       // of these, in blocks of the prefix cache
+  std::int64_t used_ = 0;         // blocks that running sequences hold
+  std::int64_t committed_ = 0;    // blocks of prompts and outputs of running sequences
   std::int64_t ungenerated_ = 0;  // sum of the finishing steps of decoding sequences
   std::int64_t waiting_tokens_ = 0;
   std::int64_t static_alive_ = 0;

@@ -30,8 +30,8 @@ Engine::Offer Engine::offer_of(const Waiting& waiting, std::int64_t budget) cons
   Offer offer;
   const auto blocks = workload_.blocks_of(request);
   if (settings_.prefix_cache && !blocks.empty() && waiting.kept == 0) {
-    offer.units = std::min<std::int64_t>(static_cast<std::int64_t>(blocks.size()),
-                                         request.input / workload_.block_tokens);
+    offer.units =
+        std::min<std::int64_t>(static_cast<std::int64_t>(blocks.size()), request.input / workload_.block_tokens);
     const auto shareable = blocks.first(static_cast<std::size_t>(offer.units));
     const std::int64_t hits = prefixes_.hits(shareable);
     offer.hit_tokens = std::min(hits * workload_.block_tokens, target - 1);
@@ -48,7 +48,9 @@ Engine::Offer Engine::offer_of(const Waiting& waiting, std::int64_t budget) cons
   offer.tokens = std::min(left, budget);
   if (settings_.chunked_prefill) {
     offer.tokens = std::min(offer.tokens, settings_.max_batched_tokens);
-    if (settings_.long_prefill_threshold > 0) { offer.tokens = std::min(offer.tokens, settings_.long_prefill_threshold); }
+    if (settings_.long_prefill_threshold > 0) {
+      offer.tokens = std::min(offer.tokens, settings_.long_prefill_threshold);
+    }
   } else if (offer.tokens < left) {
     offer.tokens = planned_.empty() ? left : 0;  // a prompt longer than the budget runs alone
   }
@@ -103,7 +105,9 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
     outcome.scheduled = now;
     outcome.cached = offer.hit_tokens;
   }
-  if (waiting.kept > 0 && waiting.generated > 0 && shape_.swap_token > 0) { swaps_ += waiting.kept * shape_.swap_token; }
+  if (waiting.kept > 0 && waiting.generated > 0 && shape_.swap_token > 0) {
+    swaps_ += waiting.kept * shape_.swap_token;
+  }
   admitted_.push_back({slot, s.admission});
   prefilling_.push_back(slot);
   planned_.push_back({slot, offer.tokens});

@@ -19,10 +19,10 @@ enum class Scheduler : std::uint8_t {
 
 // What must fit in the cache before a request is admitted.
 enum class Reserve : std::uint8_t {
-  chunk,       // the part of the prompt that runs next
-  prompt,      // the whole prompt
-  estimate,    // the prompt and a part of what all running requests may still generate
-  whole,       // prompt and output: nothing is ever preempted
+  chunk,     // the part of the prompt that runs next
+  prompt,    // the whole prompt
+  estimate,  // the prompt and a part of what all running requests may still generate
+  whole,     // prompt and output: nothing is ever preempted
 };
 
 enum class Preemption : std::uint8_t { recompute, swap };
@@ -36,20 +36,20 @@ struct EngineSettings {
   Reserve reserve = Reserve::chunk;
   double reserve_ratio = 0.0;  // Reserve::estimate: expected part of the tokens that requests may still generate
   Preemption preemption = Preemption::recompute;
-  std::int64_t max_batched_tokens = 8192;  // of an iteration
-  std::int64_t max_sequences = 256;        // that run at a time
-  bool chunked_prefill = true;             // prompts may be cut to fill an iteration
+  std::int64_t max_batched_tokens = 8192;   // of an iteration
+  std::int64_t max_sequences = 256;         // that run at a time
+  bool chunked_prefill = true;              // prompts may be cut to fill an iteration
   std::int64_t long_prefill_threshold = 0;  // most tokens of one prompt in an iteration; 0: no limit
-  std::int64_t block_tokens = 16;          // of a block of the cache
-  std::int64_t blocks = 0;                 // of the cache; 0: what memory leaves
-  double memory_use = 0.9;                 // part of device memory that the engine takes
+  std::int64_t block_tokens = 16;           // of a block of the cache
+  std::int64_t blocks = 0;                  // of the cache; 0: what memory leaves
+  double memory_use = 0.9;                  // part of device memory that the engine takes
   bool prefix_cache = true;
   std::int64_t speculative_tokens = 0;  // drafts that each decode iteration verifies; 0: no speculation
   double acceptance = 0.7;              // of a draft, if all before it are accepted
   double draft_layers = 1.0;            // layers of the draft model, each like one of the model's
-  std::int64_t largest_graph = 512;  // sequences of the largest captured decode graph; 0: nothing is captured
-  Seconds step_host;                 // of an iteration, not hidden by the device
-  Seconds request_overhead;          // of a request, before it is in the queue and after its first token
+  std::int64_t largest_graph = 512;     // sequences of the largest captured decode graph; 0: nothing is captured
+  Seconds step_host;                    // of an iteration, not hidden by the device
+  Seconds request_overhead;             // of a request, before it is in the queue and after its first token
   hardware::Sources sources;
 };
 

@@ -17,7 +17,10 @@ class Front {
  public:
   Front(const Pool& pool, const FleetOptions& options, const Workload& load, std::vector<Outcome>& outcomes,
         std::int32_t first)
-      : options_(options), load_(load), block_tokens_(pool.settings->block_tokens), first_(first),
+      : options_(options),
+        load_(load),
+        block_tokens_(pool.settings->block_tokens),
+        first_(first),
         random_(options.seed + 77) {
     for (std::int64_t i = 0; i < pool.replicas; ++i) {
       engines_.push_back(std::make_unique<Engine>(*pool.settings, pool.shape, *pool.price, load, outcomes));
@@ -145,8 +148,8 @@ class FleetSimulation {
       const Ticks now = std::min({arrival, transfer, engine});
       if (now == kNever) { break; }
       if (now > static_cast<Ticks>(kLongestSeconds * kTicksPerSecond)) {
-        return fail(fmt::format("the simulated time exceeds {:.0f} s; give fewer requests or a higher rate",
-                                kLongestSeconds));
+        return fail(
+            fmt::format("the simulated time exceeds {:.0f} s; give fewer requests or a higher rate", kLongestSeconds));
       }
       if (arrival == now) {
         take_arrivals(now);

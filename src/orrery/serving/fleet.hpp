@@ -1,8 +1,8 @@
 // Engines behind a router: one pool that prefills and decodes, or a pool for each with a transfer of keys and values
 // between them. Docs: docs/models/serving.md.
 //
-// Events in the order of time; at equal times arrivals are first, then engines by number. Engines are independent between
-// routing decisions.
+// Events in the order of time; at equal times arrivals are first, then engines by number. Engines are independent
+// between routing decisions.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ struct Pool {
 // From a prefill engine to a decode engine.
 struct TransferPolicy {
   Ticks latency = 0;
-  Ticks token = 0;              // a position of the cache, all lanes together
-  std::int64_t layers = 0;      // sent while later layers compute; 0: after the prompt
+  Ticks token = 0;          // a position of the cache, all lanes together
+  std::int64_t layers = 0;  // sent while later layers compute; 0: after the prompt
 };
 
 struct FleetOptions {
@@ -54,7 +54,7 @@ struct FleetRun {
   Ticks end = 0;                      // when the last request ended
   double system_integral = 0;         // of the number of requests in the system, over time in seconds
   std::int64_t most_in_system = 0;
-  double transfer_s = 0;              // exposed transfers, sum over requests
+  double transfer_s = 0;  // exposed transfers, sum over requests
 };
 
 // `pools`: one, or prefill and decode. Sets arrivals of a closed loop in `load`. Errors: a request that no cache holds.

@@ -35,8 +35,8 @@ struct LoadOptions {
   std::int64_t clients = 0;  // closed loop
   Seconds think;
   std::int64_t input = 0, output = 0;
-  double range = 1.0;  // lengths are uniform from this part of them to the whole
-  double length_cv = 0.0;  // lengths are log-normal with these means; 0: by range
+  double range = 1.0;                                 // lengths are uniform from this part of them to the whole
+  double length_cv = 0.0;                             // lengths are log-normal with these means; 0: by range
   std::int64_t prefix_groups = 0, prefix_tokens = 0;  // the first tokens of an input are those of a random group
   std::uint64_t seed = 1;
 };
@@ -51,7 +51,7 @@ struct TraceOptions {
   std::int64_t block_tokens = 512;       // tokens of a block of `block_ids`
   std::int64_t clients = 0;              // closed loop: arrivals of the trace have no meaning
   Seconds think;
-  std::optional<double> rate;            // Poisson arrivals instead of those of the trace
+  std::optional<double> rate;  // Poisson arrivals instead of those of the trace
   std::uint64_t seed = 1;
 };
 

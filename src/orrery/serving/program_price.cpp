@@ -7,6 +7,7 @@
 #include "orrery/core/error.hpp"
 #include "orrery/core/integers.hpp"
 #include "orrery/cost/kernel_cost.hpp"
+#include "orrery/parallel/blocks.hpp"
 #include "orrery/parallel/item_times.hpp"
 #include "orrery/serving/engine_settings.hpp"
 
@@ -92,7 +93,9 @@ void ProgramPrice::add_stage(Table& table, const parallel::Program& program, con
         time += parallel::price_call(call->call, fabric_, program.mesh, &collectives_);
       }
     }
-    return repeat * max(time, block.launch);
+    // Prompts run eagerly, kernel by kernel; decode steps as one captured graph.
+    const Seconds host = decodes ? block.launch : parallel::host_time(block, stack_);
+    return repeat * max(time, host);
   };
   for (const auto& use : chunk.forward) {
     const parallel::Block& block = program.block(use.work);
@@ -117,8 +120,8 @@ ProgramPrice::Table& ProgramPrice::table(std::int64_t per_rank) {
     for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
       add_stage(table, program, program.program_of(program.class_of(stage).chunks.front()));
       if (plan_.pp > 1) {
-        hops += fabric_.transfer(program.transfer_bytes,
-                                 program.mesh.transfer_dimension[static_cast<std::size_t>(stage)]);
+        hops +=
+            fabric_.transfer(program.transfer_bytes, program.mesh.transfer_dimension[static_cast<std::size_t>(stage)]);
       }
     }
     table.linear += hops;

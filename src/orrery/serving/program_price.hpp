@@ -4,8 +4,8 @@
 // tokens, its decode segment that of m sequences, each without attention over the cache, which depends on lengths and
 // is priced by itself. What was priced once is kept: a step then costs a few look-ups.
 //
-// Left out: sequences of unequal length in one attention kernel (all have the mean length); latents that a chunk projects
-// up again; differences between the ranks of data-parallel attention but for the longest chunk.
+// Left out: sequences of unequal length in one attention kernel (all have the mean length); latents that a chunk
+// projects up again; differences between the ranks of data-parallel attention but for the longest chunk.
 #pragma once
 
 #include <cstdint>
@@ -67,16 +67,16 @@ class ProgramPrice final : public StepPrice {
   };
   // Of `m` sequences or tokens on each rank.
   struct Table {
-    Seconds linear, decode, head;    // without attention over the cache; linear and decode without the head
+    Seconds linear, decode, head;  // without attention over the cache; linear and decode without the head
     std::vector<Core> cores;
-    std::vector<Ticks> at;           // [octave of the context]: attention, all cores
+    std::vector<Ticks> at;  // [octave of the context]: attention, all cores
   };
   // Fused attention over a prompt, of one kind of layer.
   struct PromptCore {
     hardware::Kernel kernel;  // of one token
     double repeat = 0;
     double flops_per_pair = 0, window = 0;  // window 0: none
-    Bytes kept;               // bytes of a position in the cache
+    Bytes kept;                             // bytes of a position in the cache
   };
 
   [[nodiscard]] parallel::Job job_of(std::int64_t per_rank, std::int64_t prompt) const;
@@ -100,9 +100,9 @@ class ProgramPrice final : public StepPrice {
   network::Fabric fabric_;
   network::PriceCache collectives_;
   parallel::Lowerer lowerer_;
-  std::map<std::int64_t, Table> few_;            // [sequences or tokens of a rank]
-  std::vector<Table*> found_;                    // the same by number, as far as it is small
-  std::vector<double> linear_;                   // [tokens of a rank]: seconds; negative: not known
+  std::map<std::int64_t, Table> few_;  // [sequences or tokens of a rank]
+  std::vector<Table*> found_;          // the same by number, as far as it is small
+  std::vector<double> linear_;         // [tokens of a rank]: seconds; negative: not known
   std::vector<PromptCore> prompt_cores_;
 };
 

@@ -17,9 +17,12 @@ constexpr std::int64_t kMostRequests = 100'000'000;
 
 void add_deployment(Record<Scenario>& record) {
   using S = Scenario;
-  record.required("model", &S::model, "catalogue name, Hugging Face config.json, or Orrery model YAML", {.nonempty = true})
+  record
+      .required("model", &S::model, "catalogue name, Hugging Face config.json, or Orrery model YAML",
+                {.nonempty = true})
       .optional("as", &S::as, "family to read a config.json as, whatever its model_type")
-      .required("cluster", &S::cluster, "catalogue name, or cluster YAML: the machine of each engine", {.nonempty = true})
+      .required("cluster", &S::cluster, "catalogue name, or cluster YAML: the machine of each engine",
+                {.nonempty = true})
       .optional("precision", &S::precision, "number format of GEMM inputs")
       .optional("weight_format", &S::weight_format, "format of stored weights; default: that of GEMM inputs")
       .optional("kv_format", &S::kv_format, "format of the KV cache; default: the stack's")
@@ -32,7 +35,8 @@ void add_deployment(Record<Scenario>& record) {
                 {.min = 1, .max = kMostDegree})
       .optional("attention_dp", &S::attention_dp, "ranks of an engine that attend to different requests",
                 {.min = 1, .max = kMostDegree})
-      .optional("replicas", &S::replicas, "engines; default: 1, or what --devices allows", {.min = 1, .max = kMostDegree})
+      .optional("replicas", &S::replicas, "engines; default: 1, or what --devices allows",
+                {.min = 1, .max = kMostDegree})
       .optional("devices", &S::devices, "accelerators of all engines together", {.min = 1, .max = kMostRequests})
       .optional("prefill_replicas", &S::prefill_replicas,
                 "engines that only prefill (disaggregation); the others then only decode; 0: every engine does both",
@@ -43,14 +47,17 @@ void add_deployment(Record<Scenario>& record) {
                 "attention_dp of a prefill engine; default: --attention-dp", {.min = 1, .max = kMostDegree})
       .optional("prefill_cluster", &S::prefill_cluster, "machine of the prefill engines; default: --cluster")
       .optional("routing", &S::routing, "how requests are distributed over engines")
-      .optional("signal_age", &S::signal_age, "how old the router's view of the engines may be", {.max = Seconds(3600.0)})
+      .optional("signal_age", &S::signal_age, "how old the router's view of the engines may be",
+                {.max = Seconds(3600.0)})
       .optional("transfer_by_layer", &S::transfer_by_layer,
                 "disaggregation: keys and values of a layer are sent while later layers compute");
 }
 
 void add_load(Record<Scenario>& record) {
   using S = Scenario;
-  record.optional("rate", &S::rate, "requests per second; arrivals do not wait for answers", {.max = 1e9, .positive = true})
+  record
+      .optional("rate", &S::rate, "requests per second; arrivals do not wait for answers",
+                {.max = 1e9, .positive = true})
       .optional("concurrency", &S::concurrency, "clients, each of which sends a request when its last one is answered",
                 {.min = 1, .max = kMostRequests})
       .optional("trace", &S::trace,
@@ -60,7 +67,8 @@ void add_load(Record<Scenario>& record) {
                 {.max = 1e6, .positive = true})
       .optional("trace_block_tokens", &S::trace_block_tokens, "tokens of a block of the trace's block_ids",
                 {.min = 1, .max = kMostTokens})
-      .optional("cv", &S::cv, "coefficient of variation of the times between arrivals: 1 Poisson, 0 constant, else gamma",
+      .optional("cv", &S::cv,
+                "coefficient of variation of the times between arrivals: 1 Poisson, 0 constant, else gamma",
                 {.min = 0.0, .max = 100.0})
       .optional("isl", &S::isl, "tokens of a prompt", {.min = 1, .max = kMostTokens})
       .optional("osl", &S::osl, "tokens of an answer", {.min = 1, .max = kMostTokens})
@@ -108,7 +116,9 @@ Degrees Scenario::prefill_degrees() const {
 
 std::vector<Diagnostic> problems(const Scenario& scenario) {
   std::vector<Diagnostic> found;
-  const auto wrong = [&](const char* flag, std::string message) { found.push_back({{{}, 0, 0, flag}, std::move(message)}); };
+  const auto wrong = [&](const char* flag, std::string message) {
+    found.push_back({{{}, 0, 0, flag}, std::move(message)});
+  };
   if (!scenario.rate && !scenario.concurrency && scenario.trace.empty()) {
     wrong("--rate", "is missing; give a load: --rate, --concurrency or --trace; for example --rate 8");
   }
@@ -123,8 +133,7 @@ std::vector<Diagnostic> problems(const Scenario& scenario) {
                                          d.gpus_of_engine())
                            : fmt::format("{} is not a multiple of the {} accelerators of an engine (tp x pp x "
                                          "attention-dp); nearest: {}",
-                                         *scenario.devices, d.gpus_of_engine(),
-                                         std::max(below, d.gpus_of_engine())));
+                                         *scenario.devices, d.gpus_of_engine(), std::max(below, d.gpus_of_engine())));
   }
   if (scenario.devices && scenario.disaggregated()) {
     wrong("--devices", "is not valid with --prefill-replicas; give --replicas, the number of decode engines");
@@ -178,7 +187,8 @@ std::string load_text(const Scenario& s) {
                                                              : fmt::format("gamma, cv {}", s.cv);
     arrivals = fmt::format("{} requests/s ({})", *s.rate, kind);
   } else {
-    arrivals = s.trace_speed == 1.0 ? "arrivals of the trace" : fmt::format("arrivals of the trace x {}", s.trace_speed);
+    arrivals =
+        s.trace_speed == 1.0 ? "arrivals of the trace" : fmt::format("arrivals of the trace x {}", s.trace_speed);
   }
   if (!s.trace.empty()) { return fmt::format("{}, lengths of {}", arrivals, s.trace); }
   const std::string range = s.length_cv > 0.0      ? fmt::format(", log-normal with cv {}", s.length_cv)

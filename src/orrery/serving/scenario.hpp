@@ -52,7 +52,7 @@ struct Scenario {
   bool transfer_by_layer = true;
 
   [[nodiscard]] bool disaggregated() const { return prefill_replicas > 0; }
-  [[nodiscard]] Degrees degrees() const;          // of the only pool, or of decode
+  [[nodiscard]] Degrees degrees() const;  // of the only pool, or of decode
   [[nodiscard]] Degrees prefill_degrees() const;
 };
 

@@ -11,7 +11,7 @@
 namespace orrery::serving {
 
 struct SummaryOptions {
-  double warm_up = 0.0;         // part of the requests, by arrival, that no statistic of requests counts
+  double warm_up = 0.0;           // part of the requests, by arrival, that no statistic of requests counts
   double request_overhead_s = 0;  // added to the first token of each request
   bool each = false;
 };

@@ -9,7 +9,7 @@ namespace orrery::serving {
 
 class AffinePrice final : public StepPrice {
  public:
-  Ticks step = ticks_of(Seconds(10e-3));     // of any iteration
+  Ticks step = ticks_of(Seconds(10e-3));  // of any iteration
   Ticks decode_token = ticks_of(Seconds(20e-6));
   Ticks prompt_token = ticks_of(Seconds(100e-6));
   Ticks context_token = ticks_of(Seconds(0.1e-6));

@@ -1,4 +1,5 @@
-// The clock of serving simulations: integers, so that the sum of many iterations does not depend on how they are grouped.
+// The clock of serving simulations: integers, so that the sum of many iterations does not depend on how they are
+// grouped.
 #pragma once
 
 #include <cmath>

@@ -80,8 +80,9 @@ class TraceReader {
     priority_ = find("priority");
     session_ = find("session");
     const bool needs_arrivals = options_.clients == 0 && !options_.rate;
-    for (const auto& [column, name] :
-         {std::pair{needs_arrivals ? arrival_ : 0, "arrival_s"}, {input_, "input_tokens"}, {output_, "output_tokens"}}) {
+    for (const auto& [column, name] : {std::pair{needs_arrivals ? arrival_ : 0, "arrival_s"},
+                                       {input_, "input_tokens"},
+                                       {output_, "output_tokens"}}) {
       if (column < 0) {
         return fail(Place{file_, 1, 0, ""},
                     fmt::format("has no column \"{}\"; needed: arrival_s, input_tokens, output_tokens", name));

@@ -12,9 +12,10 @@ struct Mark {
   TableKind kind;
 };
 constexpr std::array kMarks = {
-    Mark{"args", TableKind::commands}, Mark{"load_kind", TableKind::serving}, Mark{"collective", TableKind::collectives}, Mark{"op", TableKind::kernels},
-    Mark{"isl", TableKind::inference}, Mark{"osl", TableKind::inference},          Mark{"experts", TableKind::dlrm_moe},
-    Mark{"topk", TableKind::dlrm_moe},
+    Mark{"args", TableKind::commands},          Mark{"load_kind", TableKind::serving},
+    Mark{"collective", TableKind::collectives}, Mark{"op", TableKind::kernels},
+    Mark{"isl", TableKind::inference},          Mark{"osl", TableKind::inference},
+    Mark{"experts", TableKind::dlrm_moe},       Mark{"topk", TableKind::dlrm_moe},
 };
 
 }  // namespace

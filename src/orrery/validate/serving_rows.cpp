@@ -162,8 +162,8 @@ class RowRun {
     if (row_.max_batch) { settings_.max_sequences = *row_.max_batch; }
     if (row_.max_batched_tokens) { settings_.max_batched_tokens = *row_.max_batched_tokens; }
     if (row_.spec_method == "mtp") {
-      settings_.speculative_tokens = 2;
-      settings_.acceptance = 0.75;
+      settings_.speculative_tokens = 1;  // DeepSeek-V3's module: 85 to 90 % of second tokens (arXiv 2412.19437, 5.4.3)
+      settings_.acceptance = 0.85;
     }
     const bool is_batch = row_.load_kind == "static_batch" || row_.load_kind == "burst";
     deployment_.request_overhead_s = is_batch ? 0.0 : settings_.request_overhead.value();
@@ -242,21 +242,28 @@ class RowRun {
   // Of one replica of several: its part of the load.
   Skippable<serving::Workload> load_of_row() const {
     serving::LoadOptions options;
-    options.input = std::max<std::int64_t>(1, std::llround(*row_.isl));
-    options.output = std::max<std::int64_t>(1, std::llround(*row_.osl));
+    const auto whole = [](double value) { return std::max<std::int64_t>(1, std::llround(value)); };
+    options.input = whole(*row_.isl);
+    options.output = whole(*row_.osl);
     if (row_.length_dist.starts_with("uniform[0.8")) { options.range = 0.8; }
+    if (row_.length_dist == "fixed (not stated)") {  // spread as in the tables that state it, with the same mean
+      constexpr double kLeast = 0.8, kMean = 0.5 * (1.0 + kLeast);
+      options.range = kLeast;
+      options.input = whole(*row_.isl / kMean);
+      options.output = whole(*row_.osl / kMean);
+    }
     const bool is_mean = row_.length_dist.find("mean") != std::string::npos ||
                          row_.length_dist.find("ShareGPT") != std::string::npos ||
                          row_.length_dist.find("OpenOrca") != std::string::npos;
     constexpr double kUsualSpread = 0.7;  // of lengths of data sets, unverified
     if (is_mean) { options.length_cv = kUsualSpread; }
     const double load = row_.load.value_or(0.0) / static_cast<double>(share_);
-    const auto whole = [](double value) { return std::max<std::int64_t>(1, std::llround(value)); };
     constexpr std::int64_t kMostRequests = 6000, kPerClient = 10, kOffline = 3000;
     if (row_.load_kind == "concurrency") {
       options.clients = whole(load);
-      options.requests = row_.num_requests ? whole(static_cast<double>(*row_.num_requests) / static_cast<double>(share_))
-                                           : kPerClient * options.clients;
+      options.requests = row_.num_requests
+                             ? whole(static_cast<double>(*row_.num_requests) / static_cast<double>(share_))
+                             : kPerClient * options.clients;
     } else if (row_.load_kind == "static_batch" || row_.load_kind == "burst") {
       options.requests = whole(load);
     } else if (row_.load_kind == "poisson_rate") {

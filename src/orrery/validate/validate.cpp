@@ -106,7 +106,9 @@ Result<std::optional<double>> measured_in(const Csv& csv, const CsvRow& line, st
   const std::string_view text = cell_text(csv, line, column);
   if (text.empty()) { return std::nullopt; }
   const auto value = number(text);
-  if (!value) { return fail({csv.file, line.line, 0, std::string(column)}, fmt::format("{} is not a number", quote(text))); }
+  if (!value) {
+    return fail({csv.file, line.line, 0, std::string(column)}, fmt::format("{} is not a number", quote(text)));
+  }
   return *value > 0.0 ? value : std::nullopt;
 }
 

@@ -176,8 +176,8 @@ Operator output_bias(const Routing& r, const Sizes& z) {
   return op;
 }
 
-// A rank's part of the experts' outputs for tokens that all ranks have. The gathered GEMMs read tokens by index, and the
-// sum over a token's experts is the only other pass over copies.
+// A rank's part of the experts' outputs for tokens that all ranks have. The gathered GEMMs read tokens by index, and
+// the sum over a token's experts is the only other pass over copies.
 void append_local(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z,
                   const Routing& r) {
   append_mlp(list, model, stack, z, routed_mlp(r, model, stack, z));
