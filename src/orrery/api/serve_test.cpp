@@ -22,8 +22,8 @@ ServeRequest small_run() {
   return request;
 }
 
-// All requests arrive at once and run as one batch: prefill and decode take as long as `estimate --task inference`
-// says.
+// All requests arrive at once and run as one batch: decode takes as long as `estimate --task inference` says. The
+// prefill differs by less than 1 %: attention of prompts is priced for all chunks of an iteration together.
 TEST(ApiServe, a_static_batch_is_an_estimate_of_inference) {
   for (const std::int64_t tp : {1, 4}) {
     ServeRequest request = small_run();
@@ -49,8 +49,8 @@ TEST(ApiServe, a_static_batch_is_an_estimate_of_inference) {
     const auto estimate = Orrery(ORRERY_SOURCE_DATA_DIR).estimate(job);
     ASSERT_TRUE(estimate.has_value()) << estimate.error().text();
     const auto& inference = *estimate->estimate.inference;
-    EXPECT_NEAR(run->ttft.mean, inference.time_to_first_token.value(), 1e-6 * run->ttft.mean);
-    EXPECT_NEAR(run->tpot.mean, inference.time_per_output_token->value(), 1e-6 * run->tpot.mean);
+    EXPECT_NEAR(run->ttft.mean, inference.time_to_first_token.value(), 1e-2 * run->ttft.mean);
+    EXPECT_NEAR(run->tpot.mean, inference.time_per_output_token.value(), 1e-6 * run->tpot.mean);
   }
 }
 
