@@ -150,7 +150,8 @@ class Reader {
       case TableKind::dlrm_moe:
       case TableKind::campaigns:
       case TableKind::wan:
-      case TableKind::inference: break;
+      case TableKind::inference:
+      case TableKind::serving: break;
     }
     return fail(
         Place{file, 1, 0, {}},

@@ -178,7 +178,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Accelerator& accelerator) {
   const bool is_gemm = kernel.kind == KernelKind::gemm;
   const Seconds alone =
       is_gemm ? accelerator.kernel_latency : accelerator.stream_latency.value_or(accelerator.kernel_latency);
-  cost.latency = (alone + kernel.gap) * kernel.launches;
+  cost.latency = (alone * (1.0 - kernel.latency_hidden) + kernel.gap) * kernel.launches;
   if (kernel.block_scaled) { cost.latency += accelerator.block_scaled_latency; }
   cost.casts = Seconds(kernel.casts.value() / memory_rate(accelerator));
   cost.time = cost.latency + cost.casts + Seconds(overlapped(cost.compute.value(), cost.memory.value()));

@@ -21,7 +21,7 @@ Estimator::Estimator(const workload::Model& model, const hardware::Cluster& clus
       cluster_(cluster),
       stack_(stack),
       job_(job),
-      fabric_(cluster, network::egress_of(stack.transfers.ports)),
+      fabric_(cluster, stack.transfers),
       collectives_(fabric_),
       lowerer_(model, cluster, stack),
       prices_(model, collectives_),

@@ -240,6 +240,7 @@ std::vector<std::string> needed_fields(parallel::Task task, Semantics semantics)
 parallel::Job job_of(const Request& request, const workload::Model& model, const hardware::Stack& stack) {
   parallel::Job job;
   job.pads_heads = stack.pads_heads;
+  job.replicates_tokens = stack.dispatch.replicated_tokens && request.task == parallel::Task::inference;
   job.precision = request.precision;
   job.task = request.task;
   job.global_batch = request.global_batch.value_or(0);

@@ -25,6 +25,7 @@ struct Kernel {
   Bytes casts;                                  // traffic of the kernels that convert operands to a narrower format
   int launches = 1;                             // kernels that the framework launches for it, serially
   Seconds gap;                                  // before each launch, where the framework launches kernel by kernel
+  double latency_hidden = 0.0;                  // part of the latency of a launch that passes under the kernel before
   std::int64_t extra_kernels = 0;               // additional kernels of single experts, concurrent with those
   double rate = 1.0;          // rate of this stack's kernels / best on the accelerator; gemm, attention
   bool grouped = false;       // several sets of rows, each with its own weights; gemm

@@ -383,6 +383,10 @@ Record<DispatchPolicy> dispatch_policy() {
       .optional(
           "dispatch_per_node", &DispatchPolicy::copies,
           "one copy of a token to every node that has experts for it, distributed there; else one to every expert")
+      .optional(
+          "replicated_tokens", &DispatchPolicy::replicated_tokens,
+          "inference: the ranks of a tensor-parallel group compute their experts' part of the same tokens, and one "
+          "all-reduce adds the parts; else tokens are dispatched")
       .optional("dispatch_element", &DispatchPolicy::element, "element of tokens sent to experts; 0 = as activations",
                 {.max = Bytes(64.0), .unit = "B"});
 }
@@ -415,7 +419,11 @@ Record<TransferPolicy> transfer_policy() {
       .optional("scatter_transfers", &TransferPolicy::stages,
                 "between stages every rank sends 1 / tp of an activation and the receivers gather")
       .optional("single_port", &TransferPolicy::ports,
-                "a collective of several devices a node, over more than two nodes, uses one port of each node");
+                "a collective of several devices a node, over more than two nodes, uses one port of each node")
+      .optional("one_shot", &TransferPolicy::one_shot,
+                "time of an all-reduce without bytes by the engine's own kernels, in which every device reads the "
+                "others' buffers; 0 = by the collective library",
+                {.max = Seconds(1.0), .unit = "us"});
 }
 
 Record<HostPolicy> host_policy() {
@@ -426,6 +434,9 @@ Record<HostPolicy> host_policy() {
       .optional("kernel_gap", &HostPolicy::kernel_gap,
                 "device time before each kernel that is launched one by one, not in a captured graph",
                 {.max = Seconds(1.0)})
+      .optional("latency_hidden", &HostPolicy::latency_hidden,
+                "part of the latency of a kernel that passes under the kernel before (dependent launch in graphs)",
+                {.min = 0.0, .max = 1.0})
       .optional("captures_requests", &HostPolicy::captures_requests,
                 "batches of requests run as captured graphs, which the host issues as one; else as in training, kernel "
                 "by kernel")

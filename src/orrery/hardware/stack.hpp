@@ -96,6 +96,9 @@ enum class TokenCopies : std::uint8_t {
 // How tokens travel to experts. Combine returns them in the format of activations.
 struct DispatchPolicy {
   TokenCopies copies = TokenCopies::per_expert;
+  // Where the experts of a layer are on the ranks of one tensor-parallel group: every rank has all tokens, computes its
+  // experts' part, and one all-reduce adds the parts (inference engines); else tokens are dispatched.
+  bool replicated_tokens = false;
   Bytes element{0.0};  // of dispatched tokens and of gradients that are dispatched; 0: as activations
 };
 
@@ -131,6 +134,9 @@ enum class NodePorts : std::uint8_t {
 struct TransferPolicy {
   StageTransfer stages = StageTransfer::whole;
   NodePorts ports = NodePorts::all;
+  // Of an all-reduce of few bytes between devices of one switch or mesh, by kernels of the engine: every device reads
+  // the others' buffers. 0: by the collective library.
+  Seconds one_shot;
 };
 
 // Time of the host.
@@ -138,7 +144,9 @@ struct HostPolicy {
   // To issue one kernel or collective of a forward or backward pass; if kernel_launch_time is given, one operator: its
   // first kernel, and what the framework does around it.
   Seconds launch_time;
-  Seconds kernel_gap;  // on the device before each kernel that is launched one by one, not in a captured graph
+  Seconds kernel_gap;           // on the device before each kernel that is launched one by one, not in a captured graph
+  double latency_hidden = 0.0;  // part of the time of a kernel without work that passes under the kernel before
+                                // (programmatic dependent launch in captured graphs)
   bool captures_requests = true;  // batches of requests run as captured graphs, which the host issues as one
   // Each other kernel of an operator: pieces of an overlapped product, casts, and products and biases of single
   // experts, which are issued expert by expert. 0: not known, and one kernel for all experts.

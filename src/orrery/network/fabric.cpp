@@ -333,7 +333,25 @@ Fabric::Choice Fabric::cheapest(Collective collective, Bytes bytes, const Group&
 }
 
 Price Fabric::price(Collective collective, Bytes bytes, const Group& group, CollectiveAlgorithm algorithm) const {
-  return cheapest(collective, bytes, group, algorithm).price;
+  Price price = cheapest(collective, bytes, group, algorithm).price;
+  if (collective != Collective::all_reduce || algorithm != CollectiveAlgorithm::automatic) { return price; }
+  const Seconds direct = direct_all_reduce(bytes, group);
+  if (!(direct < price.time)) { return price; }
+  const Seconds base = min(direct, one_shot_);
+  return {direct, base, {}, direct - base, {}, CollectiveAlgorithm::direct, price.protocol, 1};
+}
+
+Seconds Fabric::direct_all_reduce(Bytes bytes, const Group& group) const {
+  constexpr Bytes kMostBytes{8.0 * 1048576.0};  // buffers of vLLM's and TensorRT-LLM's kernels
+  constexpr double kSecondBarrier = 0.5;        // of the first one's time: two-shot
+  if (!(one_shot_ > Seconds(0)) || bytes > kMostBytes || bytes == Bytes(0)) { return infinite<Seconds>(); }
+  if (group.extents.size() != 1 || (*group.extents.begin()).dimension != 0) { return infinite<Seconds>(); }
+  const std::int64_t members = (*group.extents.begin()).members;
+  const auto& dimension = cluster_.dimensions.front();
+  if (members < 2 || dimension.wiring == hardware::Wiring::ring) { return infinite<Seconds>(); }
+  const auto n = static_cast<double>(members);
+  const Seconds buffer = bytes / (dimension.bandwidth_among(members) * dimension.link.efficiency);
+  return min(one_shot_ + (n - 1.0) * buffer, (1.0 + kSecondBarrier) * one_shot_ + 2.0 * (n - 1.0) / n * buffer);
 }
 
 // Steps of a level that uses other links than the level before load a port once; what a kernel copies besides

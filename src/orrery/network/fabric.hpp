@@ -75,6 +75,11 @@ enum class NodeEgress : std::uint8_t {
 class Fabric {
  public:
   explicit Fabric(const hardware::Cluster& cluster, NodeEgress egress = NodeEgress::all_ports);
+  // With the rings, ports and small all-reduces of a stack's library.
+  Fabric(const hardware::Cluster& cluster, const hardware::TransferPolicy& transfers)
+      : Fabric(cluster, egress_of(transfers.ports)) {
+    one_shot_ = transfers.one_shot;
+  }
 
   // The cheapest of the algorithms that collective libraries offer (or the given one), over every protocol and chunk
   // count. A group of one, and a call without bytes, take no time. An algorithm that the group's dimensions or the
@@ -146,6 +151,9 @@ class Fabric {
   [[nodiscard]] Recipes recipes(Collective collective, const Extents& extents, CollectiveAlgorithm requested) const;
   void pass_inner_ports(Traffic& traffic) const;
   [[nodiscard]] double payload_rate(std::size_t dimension) const;  // bytes per second of large messages
+  // By an engine's own kernels: every device reads the others' buffers, or reduces its part of them and reads the other
+  // parts. Infinite where the stack has no such kernels, between nodes, and for more bytes than they are used for.
+  [[nodiscard]] Seconds direct_all_reduce(Bytes bytes, const Group& group) const;
   bool improve(const ScheduleShape& shape, std::int64_t chunks, Candidate& best) const;
   [[nodiscard]] Price price_of(const Candidate& candidate, CollectiveAlgorithm algorithm) const;
   [[nodiscard]] Choice cheapest(Collective collective, Bytes bytes, const Group& group,
@@ -159,6 +167,7 @@ class Fabric {
   std::vector<char> direct_links_;  // [dimension]: a mesh or a ring
   double seconds_per_reduced_byte_ = 0.0;
   bool has_tiers_ = false;
+  Seconds one_shot_;  // TransferPolicy::one_shot
 };
 
 }  // namespace orrery::network

@@ -93,9 +93,12 @@ void add_stream_traffic(std::vector<Operator>& operators, double factor) {
   }
 }
 
-void add_gaps(std::vector<Operator>& operators, Seconds gap) {
+void add_gaps(std::vector<Operator>& operators, const hardware::HostPolicy& host) {
   for (auto& op : operators) {
-    for (Kernel* kernel : {&op.forward, &op.backward_input, &op.backward_weight}) { kernel->gap = gap; }
+    for (Kernel* kernel : {&op.forward, &op.backward_input, &op.backward_weight}) {
+      kernel->gap = host.kernel_gap;
+      kernel->latency_hidden = host.latency_hidden;
+    }
   }
 }
 
@@ -153,7 +156,8 @@ class SliceLowering {
 
   [[nodiscard]] std::vector<Operator> run_as_the_stack_does(std::vector<Operator> operators) const {
     add_stream_traffic(operators, context_.stack.stream_traffic);
-    if (context_.stack.host.kernel_gap > Seconds(0)) { add_gaps(operators, context_.stack.host.kernel_gap); }
+    const hardware::HostPolicy& host = context_.stack.host;
+    if (host.kernel_gap > Seconds(0) || host.latency_hidden > 0.0) { add_gaps(operators, host); }
     if (context_.stack.host.kernel_launch_time > Seconds(0)) { issue_experts_apart(operators); }
     return operators;
   }

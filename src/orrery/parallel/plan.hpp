@@ -40,7 +40,9 @@ struct Job {
   std::int64_t prompt = 0;    // inference: tokens per sequence in the prompt
   std::int64_t generate = 0;  // inference: generated tokens per sequence; the prefill generates the first
   workload::Formats formats = {};
-  bool pads_heads = false;  // by the software (Stack::pads_heads): tp need not divide the attention heads
+  bool pads_heads = false;         // by the software (Stack::pads_heads): tp need not divide the attention heads
+  bool replicates_tokens = false;  // by the software (DispatchPolicy::replicated_tokens): experts under tp need no
+                                   // sequence parallelism
 
   // Attention heads of the model that the ranks of a plan with this tp compute with, all together.
   [[nodiscard]] workload::Heads heads(const workload::Model& model, std::int64_t tp) const {

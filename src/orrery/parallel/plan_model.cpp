@@ -84,7 +84,7 @@ void check_mixers(PlanChecker& check, const workload::Mixer& mixer, const Plan& 
 // Tokens that split further at each step: whole sequences over cp, those parts over tp.
 void check_sequence_parallel(PlanChecker& check, const workload::Model& model, const Job& job, const Plan& plan) {
   if (!plan.sequence_parallel) {
-    check.require(plan.tp == 1 || !model.has_experts(), "--sequence-parallel", [&] {
+    check.require(plan.tp == 1 || !model.has_experts() || job.replicates_tokens, "--sequence-parallel", [&] {
       return fmt::format(
           "\"false\" is not valid with experts and tp {}: each rank sends its own tokens; valid: \"true\"", plan.tp);
     });

@@ -35,7 +35,11 @@ std::string score_table(const results::Validation& validation) {
     table.column(header);
   }
   table.column("in 80 %").column("width").column("infeasible");
-  for (const auto& score : validation.families) { add_score(table, score.kind + "/" + score.family, score); }
+  for (const auto& score : validation.families) {
+    if (!score.metric.empty() && score.scored == 0 && score.predicted > 0) { continue; }
+    const std::string metric = score.metric.empty() ? "" : " " + score.metric;
+    add_score(table, score.kind + "/" + score.family + metric, score);
+  }
   if (validation.kinds.size() > 1) {
     for (const auto& score : validation.kinds) { add_score(table, score.kind, score); }
   }
@@ -60,10 +64,11 @@ std::string worst_table(const std::vector<const results::Prediction*>& rows) {
   table.column("largest errors", Table::Align::left).column("family", Table::Align::left);
   table.column("measured").column("predicted").column("error");
   for (const auto* row : rows) {
-    const auto figure = [&](double value) {
-      return row->metric.empty() ? config::format_seconds(Seconds(value)) : fmt::format("{:.4g}", value);
+    const auto value = [&](double number) {
+      return row->metric.empty() ? config::format_seconds(Seconds(number)) : fmt::format("{:.4g}", number);
     };
-    table.row({"  " + cut_to(row->id, 40), cut_to(row->family, 20), figure(*row->measured_s), figure(*row->predicted_s),
+    const std::string name = row->metric.empty() ? cut_to(row->id, 40) : fmt::format("{} {}", row->id, row->metric);
+    table.row({"  " + cut_to(name, 40), cut_to(row->family, 20), value(*row->measured_s), value(*row->predicted_s),
                signed_percent(*row->signed_error())});
   }
   return table.text();

@@ -44,7 +44,7 @@ Node score_json(const results::FamilyScore& score) {
 }
 
 bool is_of(const results::Prediction& row, const results::FamilyScore& score) {
-  return row.kind == score.kind && row.family == score.family;
+  return row.kind == score.kind && row.family == score.family && row.metric == score.metric;
 }
 
 // How often each text occurs, in the order of their first occurrences.
@@ -105,6 +105,7 @@ std::string validation_json(const results::Validation& validation) {
   Node families = sequence_node();
   for (const auto& score : validation.families) {
     Node one = json_object({{"kind", score.kind}, {"family", score.family}});
+    if (!score.metric.empty()) { add_fields(one, {{"metric", score.metric}}); }
     add_score(one, score);
     add_fields(one, {{"skipped_reasons", skipped_json(validation, score)}});
     if (Node taken = taken_json(validation, score); !taken.members.empty()) {

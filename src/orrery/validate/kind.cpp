@@ -12,9 +12,11 @@ struct Mark {
   TableKind kind;
 };
 constexpr std::array kMarks = {
-    Mark{"args", TableKind::commands}, Mark{"collective", TableKind::collectives}, Mark{"op", TableKind::kernels},
-    Mark{"isl", TableKind::inference}, Mark{"osl", TableKind::inference},          Mark{"experts", TableKind::dlrm_moe},
-    Mark{"topk", TableKind::dlrm_moe}, Mark{"gpu_hours", TableKind::campaigns},    Mark{"inner_steps", TableKind::wan},
+    Mark{"args", TableKind::commands},          Mark{"load_kind", TableKind::serving},
+    Mark{"collective", TableKind::collectives}, Mark{"op", TableKind::kernels},
+    Mark{"isl", TableKind::inference},          Mark{"osl", TableKind::inference},
+    Mark{"experts", TableKind::dlrm_moe},       Mark{"topk", TableKind::dlrm_moe},
+    Mark{"gpu_hours", TableKind::campaigns},    Mark{"inner_steps", TableKind::wan},
 };
 
 }  // namespace
@@ -28,6 +30,7 @@ std::string_view name_of(TableKind kind) {
     case TableKind::collectives: return "collectives";
     case TableKind::campaigns: return "campaigns";
     case TableKind::wan: return "wan";
+    case TableKind::serving: return "serving";
     case TableKind::commands: return "commands";
   }
   throw_internal_error("known kind", __FILE__, __LINE__);

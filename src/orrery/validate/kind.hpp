@@ -17,6 +17,7 @@ enum class TableKind : std::uint8_t {
   collectives,  // single collectives and messages
   campaigns,    // whole training runs: figures.hpp
   wan,          // training over wide areas
+  serving,      // deployments under a load, with several metrics
   commands,     // any of these, as the flags of a command
 };
 

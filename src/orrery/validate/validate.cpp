@@ -1,6 +1,7 @@
 #include "orrery/validate/validate.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <map>
@@ -19,6 +20,7 @@
 #include "orrery/validate/measurement.hpp"
 #include "orrery/validate/outcome.hpp"
 #include "orrery/validate/rules.hpp"
+#include "orrery/validate/serving_rows.hpp"
 #include "orrery/validate/statistics.hpp"
 
 namespace orrery::validate {
@@ -31,6 +33,8 @@ constexpr const char* kAll = "overall";
 struct Table {
   std::vector<AnyRow> rows;
   std::vector<results::Prediction> predictions;
+  std::vector<ServingRow> serving;
+  std::vector<results::Prediction> of_serving;  // one for each row and metric
 };
 
 bool requested(const std::vector<std::string>& families, const std::string& family) {
@@ -139,6 +143,41 @@ Result<std::vector<std::string>> append_rows(Table& table, const Csv& csv, Table
   return append(table, csv, kind, columns, families);
 }
 
+// Values of measured columns; predictions do not depend on them.
+Result<std::optional<double>> measured_in(const Csv& csv, const CsvRow& line, std::string_view column) {
+  const std::string_view text = cell_text(csv, line, column);
+  if (text.empty()) { return std::nullopt; }
+  const auto value = number(text);
+  if (!value) {
+    return fail({csv.file, line.line, 0, std::string(column)}, fmt::format("{} is not a number", quote(text)));
+  }
+  return *value > 0.0 ? value : std::nullopt;
+}
+
+Result<std::vector<std::string>> append_serving(Table& table, const Csv& csv,
+                                                const std::vector<std::string>& families) {
+  ORRERY_TRY(columns, Columns<ServingRow>::of(csv, serving_fields(), name_of(TableKind::serving)));
+  std::vector<std::string> seen;
+  for (const auto& line : csv.rows) {
+    ServingRow row = columns.row(line);
+    note(seen, row.family);
+    if (!requested(families, row.family)) { continue; }
+    for (const ServingMetric& metric : serving_metrics()) {
+      results::Prediction prediction;
+      prediction.id = cell_text(csv, line, "id");
+      prediction.kind = name_of(TableKind::serving);
+      prediction.family = row.family;
+      prediction.metric = metric.column;
+      ORRERY_TRY(measured, measured_in(csv, line, metric.column));
+      prediction.measured_s = measured;
+      if (cell_text(csv, line, "quality") == "suspect") { prediction.unscored_reason = "suspect"; }
+      table.of_serving.push_back(std::move(prediction));
+    }
+    table.serving.push_back(std::move(row));
+  }
+  return seen;
+}
+
 Result<std::vector<std::string>> append_file(Table& table, const std::string& file,
                                              const std::vector<std::string>& families) {
   ORRERY_TRY(csv, read_csv(file));
@@ -151,6 +190,7 @@ Result<std::vector<std::string>> append_file(Table& table, const std::string& fi
     case TableKind::collectives: return append_rows(table, csv, kind, collective_fields(), families);
     case TableKind::campaigns: return append_figures(table, csv, kind, campaign_fields(), families);
     case TableKind::wan: return append_figures(table, csv, kind, wan_fields(), families);
+    case TableKind::serving: return append_serving(table, csv, families);
     case TableKind::commands: return append_rows(table, csv, kind, command_fields(), families);
   }
   throw_internal_error("known kind", __FILE__, __LINE__);
@@ -199,6 +239,32 @@ void predict(results::Prediction& prediction, const AnyRow& row, const Parts& pa
   if (!outcome->kinds.empty()) { prediction.spread = outcome->kinds.front(); }
 }
 
+Skippable<results::Serving> served_or_defect(const ServingRow& row, const std::string& data_directory) {
+  try {
+    return served(row, data_directory);
+  } catch (const InternalError& error) { return tl::make_unexpected(fmt::format("internal error: {}", error.what())); }
+}
+
+void predict_serving(Table& table, const std::string& data_directory) {
+  const auto metrics = serving_metrics();
+  parallel_for(table.serving.size(), 0, [&](std::size_t i) {
+    const auto run = served_or_defect(table.serving[i], data_directory);
+    for (std::size_t m = 0; m < metrics.size(); ++m) {
+      results::Prediction& prediction = table.of_serving[i * metrics.size() + m];
+      if (!run) {
+        prediction.skipped_reason = run.error();
+        continue;
+      }
+      const double value = metrics[m].of(*run);
+      if (value > 0.0) {
+        prediction.predicted_s = value;
+      } else {
+        prediction.skipped_reason = "no value: every answer has one token";
+      }
+    }
+  });
+}
+
 // Terms of the `worst` rows of each family.
 void add_terms(std::vector<results::Prediction>& predictions, const std::vector<AnyRow>& rows, const Parts& parts,
                std::size_t worst) {
@@ -228,17 +294,18 @@ results::FamilyScore score_of(const results::Validation& validation, const std::
 
 // Per kind and family, per kind, and of all.
 void add_scores(results::Validation& validation) {
-  std::vector<std::pair<std::string, std::string>> families;
+  std::vector<std::array<std::string, 3>> families;  // kind, family, metric
   std::vector<std::string> kinds;
   for (const auto& prediction : validation.predictions) {
-    const std::pair name{prediction.kind, prediction.family};
+    const std::array name{prediction.kind, prediction.family, prediction.metric};
     if (std::find(families.begin(), families.end(), name) == families.end()) { families.push_back(name); }
     note(kinds, prediction.kind);
   }
-  for (const auto& [kind, family] : families) {
-    validation.families.push_back(score_of(validation, kind, family, [&](const results::Prediction& prediction) {
-      return prediction.kind == kind && prediction.family == family;
+  for (const auto& name : families) {
+    validation.families.push_back(score_of(validation, name[0], name[1], [&](const results::Prediction& prediction) {
+      return prediction.kind == name[0] && prediction.family == name[1] && prediction.metric == name[2];
     }));
+    validation.families.back().metric = name[2];
   }
   for (const auto& kind : kinds) {
     validation.kinds.push_back(score_of(
@@ -269,8 +336,10 @@ Result<results::Validation> validate_tables(const std::string& data_directory, c
   parallel_for(table.rows.size(), 0,
                [&](std::size_t i) { predict(table.predictions[i], table.rows[i], parts, spreads); });
   add_terms(table.predictions, table.rows, parts, worst);
+  predict_serving(table, data_directory);
   results::Validation validation;
   validation.predictions = std::move(table.predictions);
+  for (auto& prediction : table.of_serving) { validation.predictions.push_back(std::move(prediction)); }
   add_scores(validation);
   return validation;
 }

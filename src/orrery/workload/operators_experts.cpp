@@ -31,6 +31,11 @@ struct Routing {
   double arriving = 0;     // tokens that the ranks of its experts receive from a rank, each once
 };
 
+// Whether the experts are on the ranks of a tensor-parallel group, which all have the same tokens.
+bool has_replicated_tokens(const hardware::Stack& stack, const Sizes& z) {
+  return stack.dispatch.replicated_tokens && !z.training && z.tp > 1 && z.ep * z.etp == z.tp;
+}
+
 // Experts with a fixed capacity get exactly that number from every rank (Megatron-LM's moe_expert_capacity_factor with
 // padding). Inference drops no tokens. A pass over few tokens does not use every expert: of T tokens that choose k of E
 // at random, at least one uses a given expert with probability 1 - (1 - k/E)^T. If the mean of a rank is less than one
@@ -44,7 +49,11 @@ Routing routing_of(const Experts& experts, const hardware::Stack& stack, const S
   const bool capped = z.training && experts.capacity_factor > 0.0;
   r.sent = capped ? count * std::ceil(copies / count * experts.capacity_factor) : copies;
   r.rows = r.sent * real(z.etp);
-  const double tokens = z.split_tokens * real(z.ep * z.etp);  // tokens that may choose an expert of this rank
+  double tokens = z.split_tokens * real(z.ep * z.etp);  // tokens that may choose an expert of this rank
+  if (has_replicated_tokens(stack, z)) {
+    r.sent = r.rows = copies / real(z.ep);
+    tokens = z.split_tokens;
+  }
   r.experts_read =
       real(r.local) * (z.training ? 1.0 : std::max(1.0 / real(r.local), 1.0 - std::pow(1.0 - active / count, tokens)));
   if (stack.dispatch.copies == hardware::TokenCopies::per_node && z.ep > 1) {
@@ -167,9 +176,21 @@ Operator output_bias(const Routing& r, const Sizes& z) {
   return op;
 }
 
+// A rank's part of the experts' outputs for tokens that all ranks have. The gathered GEMMs read tokens by index, and
+// the sum over a token's experts is the only other pass over copies.
+void append_local(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z,
+                  const Routing& r) {
+  append_mlp(list, model, stack, z, routed_mlp(r, model, stack, z));
+  list.push_back(unpermute(r, z, stack.fusion.elementwise));
+}
+
 // Copies are made before the dispatch and sorted by expert after it, or made in that order at the destination.
 void append_routed(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
   const Routing r = routing_of(model.experts, stack, z);
+  if (has_replicated_tokens(stack, z)) {
+    append_local(list, model, stack, z, r);
+    return;
+  }
   const bool once = r.once.copies > 0.0, reorders = !once && r.local > 1 && z.ep * z.etp > 1;
   const double gathered = hidden_bytes(r.rows, z);
   const int readers = model.experts.shared_ffn > 0 ? 2 : 1;
@@ -215,7 +236,9 @@ void append_shared(std::vector<Operator>& list, const Model& model, const hardwa
   mlp.input = other_copy ? z.split(z.hidden) : 0.0;
   mlp.bias_out = model.mlp_bias ? real(z.hidden) : 0.0;
   append_mlp(list, model, stack, z, mlp);
-  list.push_back(boundary(OperatorTag::shared_expert_projection, "shared.leave", Boundary::leave, whole));
+  if (!has_replicated_tokens(stack, z)) {  // else summed with the routed experts'
+    list.push_back(boundary(OperatorTag::shared_expert_projection, "shared.leave", Boundary::leave, whole));
+  }
   if (model.experts.shared_gate) { append_shared_gate(list, z); }
 }
 
@@ -239,6 +262,9 @@ void append_experts(std::vector<Operator>& list, const Model& model, const hardw
   if (shared) { append_shared(list, model, stack, z); }
   append_routed(list, model, stack, z);
   if (shared) { list.push_back(shared_sum(model, z)); }
+  if (has_replicated_tokens(stack, z)) {
+    list.push_back(boundary(OperatorTag::expert_exchange, "experts.sum", Boundary::leave, hidden_bytes(z.tokens, z)));
+  }
 }
 
 }  // namespace orrery::workload

@@ -1,0 +1,120 @@
+// Serving with the catalogue: against estimates of batches, and properties of whole runs.
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "orrery/api/orrery.hpp"
+#include "orrery/api/serve.hpp"
+
+namespace orrery::api::serve_test {
+namespace {
+
+ServeRequest small_run() {
+  ServeRequest request;
+  request.scenario.model = "llama-3.1-8b";
+  request.scenario.cluster = "dgx-h100";
+  request.scenario.rate = 20.0;
+  request.scenario.requests = 200;
+  request.scenario.isl = 512;
+  request.scenario.osl = 32;
+  return request;
+}
+
+// All requests arrive at once and run as one batch: decode takes as long as `estimate --task inference` says. The
+// prefill differs by less than 1 %: attention of prompts is priced for all chunks of an iteration together.
+TEST(ApiServe, a_static_batch_is_an_estimate_of_inference) {
+  for (const std::int64_t tp : {1, 4}) {
+    ServeRequest request = small_run();
+    request.scenario.rate.reset();
+    request.scenario.concurrency = 16;
+    request.scenario.requests = 16;
+    request.scenario.tp = tp;
+    request.scenario.engine = "static";
+    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+    ASSERT_TRUE(run.has_value()) << run.error().text();
+    estimate::Request job;
+    job.model = "llama-3.1-8b";
+    job.cluster = "dgx-h100";
+    job.devices = tp;
+    job.tp = tp;
+    job.sequence_parallel = false;
+    job.micro_batch = 16;
+    job.task = parallel::Task::inference;
+    job.stack = "tensorrt-llm";
+    job.prompt = 512;
+    job.generate = 32;
+    job.batch = 16;
+    const auto estimate = Orrery(ORRERY_SOURCE_DATA_DIR).estimate(job);
+    ASSERT_TRUE(estimate.has_value()) << estimate.error().text();
+    const auto& inference = *estimate->estimate.inference;
+    EXPECT_NEAR(run->ttft.mean, inference.time_to_first_token.value(), 1e-2 * run->ttft.mean);
+    EXPECT_NEAR(run->tpot.mean, inference.time_per_output_token.value(), 1e-6 * run->tpot.mean);
+  }
+}
+
+TEST(ApiServe, the_same_seed_gives_the_same_answer_and_more_load_waits_longer) {
+  const auto first = serve(ORRERY_SOURCE_DATA_DIR, small_run());
+  const auto second = serve(ORRERY_SOURCE_DATA_DIR, small_run());
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(first->ttft.p99, second->ttft.p99);
+  ServeRequest more = small_run();
+  more.scenario.rate = 60.0;
+  const auto loaded = serve(ORRERY_SOURCE_DATA_DIR, more);
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_GT(loaded->tpot.mean, first->tpot.mean);
+}
+
+TEST(ApiServe, goodput_is_the_highest_rate_within_the_service_level) {
+  ServeRequest request = small_run();
+  request.scenario.slo = "ttft_p99=500ms tpot_p99=20ms";
+  const auto curve = serve_goodput(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(curve.has_value()) << curve.error().text();
+  ASSERT_TRUE(curve->best.has_value());
+  for (std::size_t i = 0; i < curve->points.size(); ++i) {
+    EXPECT_EQ(curve->points[i].result.meets_slo(), i <= *curve->best) << curve->points[i].load;
+  }
+}
+
+TEST(ApiServe, a_service_level_that_nothing_meets_is_answered_with_the_nearest) {
+  ServeRequest request = small_run();
+  request.scenario.slo = "tpot_p99=1us";
+  const auto curve = serve_goodput(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_FALSE(curve.has_value());
+  EXPECT_TRUE(curve.error().answer_is_no);
+  EXPECT_NE(curve.error().text().find("nearest"), std::string::npos);
+}
+
+TEST(ApiServe, disaggregated_requests_wait_for_their_transfer) {
+  ServeRequest request = small_run();
+  request.scenario.prefill_replicas = 1;
+  request.scenario.replicas = 2;
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(run.has_value()) << run.error().text();
+  EXPECT_EQ(run->gpus, 3);
+  EXPECT_GT(run->transfer_s, 0.0);
+  EXPECT_EQ(run->pools.front().prefill_share, 1.0);
+}
+
+// Blocks that arrive again are found again: four prompts of two blocks, of which three share the first.
+TEST(ApiServe, leading_blocks_of_a_trace_are_found_in_the_cache) {
+  const std::string file = ::testing::TempDir() + "orrery_serve_trace.csv";
+  std::ofstream(file) << "arrival_s,input_tokens,output_tokens,block_ids\n"
+                         "0,1024,4,1-2\n1,1024,4,1 3\n2,1024,4,1-2\n3,1024,4,7 2\n";
+  ServeRequest request = small_run();
+  request.scenario.rate.reset();
+  request.scenario.requests.reset();
+  request.scenario.trace = file;
+  request.each = true;
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  std::remove(file.c_str());
+  ASSERT_TRUE(run.has_value()) << run.error().text();
+  EXPECT_EQ(run->each[0].cached, 0);
+  EXPECT_EQ(run->each[1].cached, 512);
+  EXPECT_EQ(run->each[2].cached, 1023);  // the last token is computed in any case
+  EXPECT_EQ(run->each[3].cached, 0);
+}
+
+}  // namespace
+}  // namespace orrery::api::serve_test

@@ -1,0 +1,128 @@
+#include "orrery/report/serving.hpp"
+
+#include <fmt/format.h>
+
+#include "orrery/config/units_text.hpp"
+#include "orrery/core/text.hpp"
+#include "orrery/report/style.hpp"
+#include "orrery/report/table.hpp"
+
+namespace orrery::report {
+
+namespace {
+
+using results::Distribution;
+using results::Serving;
+
+std::string time(double seconds) { return config::format_seconds(Seconds(seconds)); }
+
+void add_times(Table& table, const char* name, const Distribution& d) {
+  table.row({name, time(d.mean), time(d.p50), time(d.p90), time(d.p99), time(d.max)});
+}
+
+std::string per_gpu(double rate, std::int64_t gpus) {
+  return fmt::format("{:.4g} tokens/s ({:.4g} per GPU)", rate, rate / static_cast<double>(gpus));
+}
+
+std::string latency_table(const Serving& s) {
+  Table table;
+  table.column("", Table::Align::left).column("mean").column("p50").column("p90").column("p99").column("max");
+  add_times(table, "TTFT", s.ttft);
+  add_times(table, "  in the queue", s.queue);
+  add_times(table, "  prefill and transfer", s.prefill);
+  add_times(table, "TPOT", s.tpot);
+  add_times(table, "E2E", s.e2e);
+  return table.text();
+}
+
+std::string pool_table(const Serving& s) {
+  Table table;
+  table.column("pool", Table::Align::left).column("engines", Table::Align::left).column("busy").column("of it prefill");
+  table.column("mean batch").column("KV peak").column("KV mean").column("KV tokens");
+  for (const auto& pool : s.pools) {
+    table.row({pool.name, fmt::format("{} x {} ({}, {})", pool.replicas, pool.engine, pool.plan, pool.accelerator),
+               percent(pool.utilisation), percent(pool.prefill_share), fmt::format("{:.1f}", pool.mean_batch),
+               percent(pool.kv_peak), percent(pool.kv_mean), grouped(pool.blocks * pool.block_tokens)});
+  }
+  return table.text();
+}
+
+std::string slo_lines(const Serving& s) {
+  std::string text;
+  const results::ServiceLevel* binding = nullptr;
+  for (const auto& level : s.slo) {
+    const bool is_tighter =
+        binding == nullptr || level.reached_s / level.limit_s > binding->reached_s / binding->limit_s;
+    if (is_tighter) { binding = &level; }
+    text += fmt::format("SLO         {}_{} {} (limit {}): {}; {} of requests within\n", level.metric, level.measure,
+                        time(level.reached_s), time(level.limit_s), level.holds() ? "met" : "missed",
+                        percent(level.attained));
+  }
+  if (binding != nullptr && s.slo.size() > 1) {
+    text += fmt::format("            {}_{} is the binding limit\n", binding->metric, binding->measure);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string serving_text(const Serving& s, TextStyle style) {
+  std::string text = bold(fmt::format("{} on {} GPUs of {}", s.model, s.gpus, s.cluster), style) + "\n";
+  text += fmt::format("Load        {}; {} requests, {} measured, in {}\n", s.load, grouped(s.requests),
+                      grouped(s.measured), time(s.duration_s));
+  for (const auto& warning : s.warnings) { text += wrapped("warning: ", warning); }
+  text += "\n" + latency_table(s) + "\n";
+  text += fmt::format("Output      {}\n", per_gpu(s.output_tokens_per_s, s.gpus));
+  text += fmt::format("Total       {}\n", per_gpu(s.total_tokens_per_s, s.gpus));
+  text +=
+      fmt::format("Requests    {:.4g} per second; {:.1f} in the system on average", s.requests_per_s, s.mean_in_system);
+  text += s.slo.empty() ? "\n" : fmt::format("; {:.4g} per second within the SLO\n", s.goodput_rps);
+  text += slo_lines(s);
+  text +=
+      fmt::format("Cache       peak {}, prefix hits {}, {} preemptions, {} tokens computed again\n", percent(s.kv_peak),
+                  percent(s.prefix_hit_rate), grouped(s.preemptions), grouped(s.recomputed_tokens));
+  if (s.usd_per_million_tokens) {
+    text += fmt::format("Price       {} per million output tokens\n", dollars(*s.usd_per_million_tokens));
+  }
+  if (s.joules_per_token) {
+    text += fmt::format("Energy      {} per output token (rated power)\n", joules(*s.joules_per_token));
+  }
+  text += "\n" + pool_table(s) + "\n";
+  text += wrapped_list("Not modelled: ", s.not_modelled);
+  return text;
+}
+
+std::string serving_curve_text(const results::ServingCurve& curve, TextStyle style) {
+  if (curve.points.empty()) { return {}; }
+  const Serving& first = curve.points.front().result;
+  std::string text = bold(fmt::format("{} on {} GPUs of {}", first.model, first.gpus, first.cluster), style) + "\n\n";
+  Table table;
+  table.column(curve.axis == "rate" ? "requests/s" : "clients")
+      .column("TTFT p50")
+      .column("TTFT p99")
+      .column("TPOT p50");
+  table.column("TPOT p99")
+      .column("tokens/s/GPU")
+      .column("tokens/s/user")
+      .column("KV peak")
+      .column("SLO", Table::Align::left);
+  for (std::size_t i = 0; i < curve.points.size(); ++i) {
+    const auto& [load, s] = curve.points[i];
+    const double user = s.tpot.mean > 0 ? 1.0 / s.tpot.mean : 0.0;
+    std::string slo = s.slo.empty() ? "" : s.meets_slo() ? "met" : "missed";
+    if (curve.best == i) { slo += " <- highest"; }
+    table.row({fmt::format("{:.4g}", load), time(s.ttft.p50), time(s.ttft.p99), time(s.tpot.p50), time(s.tpot.p99),
+               fmt::format("{:.4g}", s.output_tokens_per_s / static_cast<double>(s.gpus)), fmt::format("{:.4g}", user),
+               percent(s.kv_peak), slo});
+  }
+  text += table.text();
+  if (curve.best) {
+    const auto& best = curve.points[*curve.best];
+    text += fmt::format("\nHighest load within the SLO: {:.4g} {}, {:.4g} requests/s served per GPU\n", best.load,
+                        curve.axis == "rate" ? "requests/s" : "clients",
+                        best.result.requests_per_s / static_cast<double>(best.result.gpus));
+  }
+  return text;
+}
+
+}  // namespace orrery::report

@@ -1,0 +1,23 @@
+// Serving simulations as text, JSON, CSV and timelines.
+#pragma once
+
+#include <string>
+
+#include "orrery/report/text.hpp"
+#include "orrery/results/serving.hpp"
+
+namespace orrery::report {
+
+[[nodiscard]] std::string serving_text(const results::Serving& serving, TextStyle style);
+[[nodiscard]] std::string serving_curve_text(const results::ServingCurve& curve, TextStyle style);
+
+// orrery.serve/1. A curve: the fields of its best point (without a service level, of its last), and "points".
+[[nodiscard]] std::string serving_json(const results::Serving& serving);
+[[nodiscard]] std::string serving_curve_json(const results::ServingCurve& curve);
+
+// One row per request.
+[[nodiscard]] std::string serving_requests_csv(const results::Serving& serving);
+// One track per engine: requests in the queue, in prefill, in decode (Chrome's trace format, read by Perfetto).
+[[nodiscard]] std::string serving_timeline(const results::Serving& serving);
+
+}  // namespace orrery::report

@@ -1,0 +1,149 @@
+#include <fmt/format.h>
+
+#include "orrery/config/json.hpp"
+#include "orrery/report/serving.hpp"
+
+namespace orrery::report {
+
+namespace {
+
+using config::JsonValue;
+using config::Node;
+using results::Distribution;
+using results::Serving;
+
+Node of_distribution(const Distribution& d) {
+  return config::json_object({{"mean", d.mean}, {"p50", d.p50}, {"p90", d.p90}, {"p99", d.p99}, {"max", d.max}});
+}
+
+Node of_pools(const Serving& s) {
+  Node list = config::sequence_node();
+  for (const auto& pool : s.pools) {
+    append(list, config::json_object({{"name", pool.name},
+                                      {"engine", pool.engine},
+                                      {"accelerator", pool.accelerator},
+                                      {"plan", pool.plan},
+                                      {"replicas", pool.replicas},
+                                      {"gpus", pool.gpus},
+                                      {"kv_blocks", pool.blocks},
+                                      {"block_tokens", pool.block_tokens},
+                                      {"kv_peak", pool.kv_peak},
+                                      {"kv_mean", pool.kv_mean},
+                                      {"utilisation", pool.utilisation},
+                                      {"prefill_share", pool.prefill_share},
+                                      {"mean_batch", pool.mean_batch},
+                                      {"iterations", pool.iterations}}));
+  }
+  return list;
+}
+
+Node of_slo(const Serving& s) {
+  Node list = config::sequence_node();
+  for (const auto& level : s.slo) {
+    append(list, config::json_object({{"metric", level.metric},
+                                      {"measure", level.measure},
+                                      {"limit_s", level.limit_s},
+                                      {"reached_s", level.reached_s},
+                                      {"attained", level.attained},
+                                      {"met", level.holds()}}));
+  }
+  return list;
+}
+
+void add_serving(Node& json, const Serving& s) {
+  config::add_fields(json, {{"model", s.model},
+                            {"cluster", s.cluster},
+                            {"load", s.load},
+                            {"gpus", s.gpus},
+                            {"requests", s.requests},
+                            {"measured_requests", s.measured},
+                            {"duration_s", s.duration_s}});
+  config::add(json, "ttft_s", of_distribution(s.ttft));
+  config::add(json, "tpot_s", of_distribution(s.tpot));
+  config::add(json, "e2e_s", of_distribution(s.e2e));
+  config::add(json, "queue_s", of_distribution(s.queue));
+  config::add(json, "prefill_s", of_distribution(s.prefill));
+  config::add_fields(json, {{"request_overhead_s", s.request_overhead_s},
+                            {"transfer_s", s.transfer_s},
+                            {"output_tokens_per_s", s.output_tokens_per_s},
+                            {"total_tokens_per_s", s.total_tokens_per_s},
+                            {"requests_per_s", s.requests_per_s},
+                            {"goodput_rps", s.goodput_rps},
+                            {"mean_in_system", s.mean_in_system},
+                            {"kv_peak", s.kv_peak},
+                            {"preemptions", s.preemptions},
+                            {"recomputed_tokens", s.recomputed_tokens},
+                            {"prefix_hit_rate", s.prefix_hit_rate},
+                            {"usd_per_million_output_tokens", s.usd_per_million_tokens},
+                            {"energy_J_per_output_token", s.joules_per_token}});
+  config::add(json, "slo", of_slo(s));
+  config::add(json, "pools", of_pools(s));
+  config::add_fields(json, {{"not_modelled", s.not_modelled}, {"warnings", s.warnings}});
+}
+
+std::string microseconds(double seconds) { return fmt::format("{:.3f}", 1e6 * seconds); }
+
+}  // namespace
+
+std::string serving_json(const Serving& s) {
+  Node json = config::json_object({{"schema", "orrery.serve/1"}});
+  add_serving(json, s);
+  config::add_fields(json, {{"wall_s", s.wall_s}});
+  return config::json_document(json);
+}
+
+std::string serving_curve_json(const results::ServingCurve& curve) {
+  Node json = config::json_object({{"schema", "orrery.serve/1"}});
+  const std::size_t shown = curve.best.value_or(curve.points.size() - 1);
+  add_serving(json, curve.points[shown].result);
+  config::add_fields(json, {{"axis", curve.axis},
+                            {"best_load", curve.best ? JsonValue(curve.points[*curve.best].load) : JsonValue(nullptr)},
+                            {"wall_s", curve.wall_s}});
+  Node points = config::sequence_node();
+  for (const auto& [load, s] : curve.points) {
+    Node point = config::json_object({{"load", load},
+                                      {"meets_slo", s.slo.empty() ? JsonValue(nullptr) : JsonValue(s.meets_slo())},
+                                      {"output_tokens_per_s", s.output_tokens_per_s},
+                                      {"requests_per_s", s.requests_per_s},
+                                      {"goodput_rps", s.goodput_rps},
+                                      {"kv_peak", s.kv_peak},
+                                      {"preemptions", s.preemptions}});
+    config::add(point, "ttft_s", of_distribution(s.ttft));
+    config::add(point, "tpot_s", of_distribution(s.tpot));
+    config::add(point, "e2e_s", of_distribution(s.e2e));
+    append(points, std::move(point));
+  }
+  config::add(json, "points", std::move(points));
+  return config::json_document(json);
+}
+
+std::string serving_requests_csv(const Serving& s) {
+  std::string text =
+      "request,engine,arrival_s,scheduled_s,first_token_s,last_token_s,input_tokens,output_tokens,cached_tokens,"
+      "preemptions\n";
+  for (std::size_t i = 0; i < s.each.size(); ++i) {
+    const auto& r = s.each[i];
+    text += fmt::format("{},{},{:.9f},{:.9f},{:.9f},{:.9f},{},{},{},{}\n", i + 1, r.engine, r.arrival_s, r.scheduled_s,
+                        r.first_token_s, r.last_token_s, r.input, r.output, r.cached, r.preemptions);
+  }
+  return text;
+}
+
+std::string serving_timeline(const Serving& s) {
+  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
+  const char* comma = "\n";
+  const auto span = [&](const char* name, std::int64_t engine, std::size_t request, double from, double to) {
+    text += fmt::format("{}{{\"name\":\"{}\",\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}}}", comma, name,
+                        engine, request + 1, microseconds(from), microseconds(to - from));
+    comma = ",\n";
+  };
+  for (std::size_t i = 0; i < s.each.size(); ++i) {
+    const auto& r = s.each[i];
+    if (r.scheduled_s > r.arrival_s) { span("queue", r.engine, i, r.arrival_s, r.scheduled_s); }
+    span("prefill", r.engine, i, r.scheduled_s, r.first_token_s);
+    if (r.output > 1) { span("decode", r.engine, i, r.first_token_s, r.last_token_s); }
+  }
+  return text + "\n]}\n";
+}
+
+}  // namespace orrery::report

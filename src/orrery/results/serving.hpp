@@ -1,0 +1,85 @@
+// What a serving simulation found: plain values. Times in seconds.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "orrery/core/units.hpp"
+
+namespace orrery::results {
+
+struct Distribution {
+  double mean = 0, p50 = 0, p90 = 0, p99 = 0, max = 0;
+};
+
+// A limit on a percentile of a metric: ttft, tpot or e2e.
+struct ServiceLevel {
+  std::string metric;   // "ttft"
+  std::string measure;  // "p99", "mean"
+  double limit_s = 0;
+  double reached_s = 0;
+  double attained = 0;  // part of requests within the limit
+
+  [[nodiscard]] bool holds() const { return reached_s <= limit_s; }
+};
+
+struct ServedRequest {
+  double arrival_s = 0, scheduled_s = 0, first_token_s = 0, last_token_s = 0;
+  std::int64_t input = 0, output = 0, cached = 0, preemptions = 0, engine = 0;
+};
+
+struct ServingPool {
+  std::string name;  // "engine", "prefill", "decode"
+  std::string engine, plan, accelerator;
+  std::int64_t replicas = 1, gpus = 1;
+  std::int64_t blocks = 0, block_tokens = 1;  // of the cache of one engine
+  double kv_peak = 0, kv_mean = 0;            // part of the cache
+  double utilisation = 0;                     // part of the time in which an iteration runs
+  double prefill_share = 0;                   // of that, iterations with parts of prompts
+  double mean_batch = 0;
+  std::int64_t iterations = 0;
+};
+
+struct Serving {
+  std::string model, cluster, load;
+  std::vector<ServingPool> pools;
+  std::int64_t gpus = 0;
+  std::int64_t requests = 0, measured = 0;  // measured: after the warm-up
+  double duration_s = 0;                    // from the first arrival to the last token
+  Distribution ttft, tpot, e2e, queue, prefill;
+  double request_overhead_s = 0, transfer_s = 0;  // parts of the mean TTFT
+  double output_tokens_per_s = 0, total_tokens_per_s = 0, requests_per_s = 0, goodput_rps = 0;
+  std::vector<ServiceLevel> slo;
+  double mean_in_system = 0;
+  double kv_peak = 0, prefix_hit_rate = 0;
+  std::int64_t preemptions = 0, recomputed_tokens = 0, events = 0;
+  std::optional<double> usd_per_million_tokens, joules_per_token;  // of output
+  std::vector<std::string> chosen, not_modelled, warnings;
+  std::vector<ServedRequest> each;  // if asked for
+  double wall_s = 0;                // set by the caller
+
+  [[nodiscard]] bool meets_slo() const {
+    for (const auto& level : slo) {
+      if (!level.holds()) { return false; }
+    }
+    return true;
+  }
+};
+
+// One point of an operating curve, or a probe of a search for goodput.
+struct ServingPoint {
+  double load = 0;  // requests per second, or clients
+  Serving result;
+};
+
+struct ServingCurve {
+  std::string axis;  // "rate", "concurrency"
+  std::vector<ServingPoint> points;
+  std::optional<std::size_t> best;  // the highest load that meets the SLO
+  double wall_s = 0;
+};
+
+}  // namespace orrery::results

@@ -1,0 +1,191 @@
+#include "orrery/serving/deployment.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "orrery/config/units_text.hpp"
+#include "orrery/core/text.hpp"
+#include "orrery/hardware/expenses.hpp"
+#include "orrery/serving/summary.hpp"
+
+namespace orrery::serving {
+
+namespace {
+
+// Memory of a rank that is neither weights, activations nor cache: the runtime's context and captured graphs.
+constexpr Bytes kContext{0.6 * 1073741824.0};
+
+// A transfer of keys and values reaches this part of the links' payload rate; setting one up takes this long.
+constexpr double kTransferRate = 0.8;
+constexpr Seconds kTransferSetup{2e-3};
+
+}  // namespace
+
+parallel::Plan BuiltPool::plan() const {
+  const Degrees& d = inputs_.degrees;
+  parallel::Plan plan;
+  plan.tp = d.tp;
+  plan.pp = d.pp;
+  plan.dp = d.attention_dp;
+  plan.ep = d.ep;
+  plan.micro_batch = 1;
+  if (!inputs_.model->has_experts()) { plan.ep = 1; }
+  // Ranks of attention that do not hold different experts hold slices of them.
+  if (inputs_.model->has_experts()) { plan.etp = std::max<std::int64_t>(1, d.tp * d.attention_dp / plan.ep); }
+  return plan;
+}
+
+Result<std::unique_ptr<BuiltPool>> BuiltPool::build(PoolInputs inputs) {
+  std::unique_ptr<BuiltPool> pool(new BuiltPool(std::move(inputs)));
+  if (auto ok = pool->finish(); !ok) { return tl::make_unexpected(ok.error()); }
+  return pool;
+}
+
+Result<void> BuiltPool::finish() {
+  const PoolInputs& in = inputs_;
+  if (in.model->is_recommender() || in.model->encoder_layers > 0 || !in.model->has_attention()) {
+    return fail({{}, 0, 0, "--model"}, fmt::format("{} is not a decoder that generates tokens", in.model->name));
+  }
+  if (!(in.cluster.accelerator.peak(in.job.precision) > FlopsPerSecond(0))) {
+    return fail({{}, 0, 0, "--precision"}, fmt::format("{} has no {} matrix units", in.cluster.accelerator.name,
+                                                       quote(std::string(hardware::name_of(in.job.precision)))));
+  }
+  parallel::Job job = in.job;
+  job.task = parallel::Task::inference;
+  job.pads_heads = in.stack.pads_heads;
+  job.replicates_tokens = in.stack.dispatch.replicated_tokens;
+  job.global_batch = in.degrees.attention_dp;
+  job.prompt = 1;
+  job.generate = 2;
+  job.seq = 2;
+  const auto wrong = parallel::problems(*in.model, job, plan(), in.cluster.devices);
+  if (!wrong.empty()) { return tl::make_unexpected(Failure{{wrong.front()}}); }
+  const Exact exact = in.settings.scheduler == Scheduler::static_batch ? Exact::yes : Exact::no;
+  price_ = std::make_unique<ProgramPrice>(*in.model, in.cluster, in.stack, job, plan(),
+                                          PriceOptions{in.settings.largest_graph, exact, in.settings.speculative_tokens,
+                                                       tokens_per_step(in.settings), in.settings.draft_layers});
+  const std::int64_t ranks = in.degrees.attention_dp;
+  constexpr std::int64_t kMostActivated = 16384;
+  memory_ = price_->memory(std::min(in.settings.max_batched_tokens, kMostActivated) * ranks);
+  const Bytes usable = in.settings.memory_use * in.cluster.accelerator.memory;
+  const Bytes left = usable - memory_.weights - memory_.activations - kContext;
+  const Bytes block = static_cast<double>(in.settings.block_tokens) * memory_.kv_per_token;
+  shape_.ranks = ranks;
+  shape_.blocks =
+      in.settings.blocks > 0 ? in.settings.blocks : static_cast<std::int64_t>(std::max(0.0, left / block)) * ranks;
+  if (shape_.blocks <= 0) {
+    return fail({{}, 0, 0, in.prefill_only ? "--prefill-tp" : "--tp"},
+                fmt::format("{} does not fit: weights take {} of the {} that the engine uses of {}; give more "
+                            "accelerators to an engine (tp, pp), or a narrower --weight-format",
+                            in.model->name, config::format_bytes(memory_.weights), config::format_bytes(usable),
+                            in.cluster.accelerator.name));
+  }
+  shape_.step_host = ticks_of(in.settings.step_host / tokens_per_step(in.settings));
+  shape_.prefill_only = in.prefill_only;
+  if (in.settings.preemption == Preemption::swap) {
+    const auto& tier = in.cluster.second_tier;
+    if (!(tier.bandwidth > BytesPerSecond(0))) {
+      return fail({{}, 0, 0, "--preemption"},
+                  fmt::format("swap needs host memory, and cluster {} states none", quote(in.cluster.name)));
+    }
+    shape_.swap_token = ticks_of(memory_.kv_per_token / tier.bandwidth);
+  }
+  return {};
+}
+
+results::ServingPool BuiltPool::described() const {
+  const Degrees& d = inputs_.degrees;
+  results::ServingPool pool;
+  pool.name = inputs_.name;
+  pool.engine = inputs_.settings.name;
+  pool.accelerator = inputs_.cluster.accelerator.name;
+  pool.replicas = d.replicas;
+  pool.gpus = d.gpus();
+  pool.blocks = shape_.blocks;
+  pool.block_tokens = inputs_.settings.block_tokens;
+  std::vector<std::string> parts = {fmt::format("tp {}", d.tp)};
+  if (d.pp > 1) { parts.push_back(fmt::format("pp {}", d.pp)); }
+  if (d.attention_dp > 1) { parts.push_back(fmt::format("attention dp {}", d.attention_dp)); }
+  if (inputs_.model->has_experts()) { parts.push_back(fmt::format("ep {}", d.ep)); }
+  pool.plan = join(parts, ", ");
+  return pool;
+}
+
+std::vector<Pool> Deployment::fleet_pools() const {
+  std::vector<Pool> list;
+  for (const auto& pool : pools) { list.push_back(pool->pool()); }
+  return list;
+}
+
+std::int64_t Deployment::gpus() const {
+  std::int64_t all = 0;
+  for (const auto& pool : pools) { all += pool->inputs().degrees.gpus(); }
+  return all;
+}
+
+// As many lanes as the smaller engine has ranks with keys and values of their own, over the outermost links.
+TransferPolicy transfer_of(const BuiltPool& prefill, const BuiltPool& decode, bool by_layer) {
+  const Degrees &p = prefill.inputs().degrees, &d = decode.inputs().degrees;
+  const auto& dimension = prefill.inputs().cluster.dimensions.back();
+  const double bytes = prefill.memory().kv_per_token.value() * static_cast<double>(p.pp);
+  const bool latent = prefill.inputs().model->latent.kv_rank > 0;
+  const double held = static_cast<double>(std::min(p.tp, prefill.inputs().model->kv_heads));
+  const double whole = latent ? bytes : bytes * held;
+  const double lanes = latent ? 1.0 : static_cast<double>(std::min({p.tp, d.tp, prefill.inputs().model->kv_heads}));
+  const double rate = dimension.rate().value() * dimension.link.efficiency * kTransferRate * lanes;
+  TransferPolicy transfer;
+  transfer.latency = ticks_of(kTransferSetup);
+  transfer.token = ticks_of(Seconds(whole / rate));
+  transfer.layers = by_layer ? prefill.inputs().model->layers : 0;
+  return transfer;
+}
+
+namespace {
+
+std::vector<std::string> not_modelled(const Deployment& deployment) {
+  std::vector<std::string> list = {
+      "sampling parameters, tokenisation and HTTP beyond a constant per request (5 to 100 ms under load)",
+      "sequences of different lengths in one attention kernel (all take the mean length: below 5 %)",
+      "generated tokens that later requests find in the prefix cache"};
+  if (deployment.model.has_experts()) { list.emplace_back("uneven routing of experts (0 to 30 % of decode)"); }
+  if (deployment.pools.size() > 1) {
+    list.emplace_back("blocks that a prefill engine holds until they are sent; contention of transfers in the network");
+  }
+  return list;
+}
+
+}  // namespace
+
+Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
+                                  const std::vector<results::ServiceLevel>& slo, double warm_up, bool each) {
+  const std::vector<Pool> pools = deployment.fleet_pools();
+  auto run = run_fleet(load, pools, deployment.fleet);
+  if (!run) { return tl::make_unexpected(run.error()); }
+  results::Serving result;
+  result.model = deployment.model.name;
+  result.cluster = deployment.pools.back()->inputs().cluster.name;
+  result.gpus = deployment.gpus();
+  result.slo = slo;
+  for (const auto& pool : deployment.pools) { result.pools.push_back(pool->described()); }
+  summarise(result, load, pools, *run, {warm_up, deployment.request_overhead_s, each});
+  double usd = 0, watts = 0;
+  bool priced = true, powered = true;
+  for (const auto& pool : deployment.pools) {
+    const hardware::Cluster& cluster = pool->inputs().cluster;
+    const double count = static_cast<double>(pool->inputs().degrees.replicas);
+    const auto cost = hardware::cost_rate(cluster), power = hardware::power(cluster);
+    priced = priced && cost.has_value();
+    powered = powered && power.has_value();
+    usd += cost ? count * cost->value : 0.0;
+    watts += power ? count * power->value : 0.0;
+  }
+  if (priced && result.output_tokens_per_s > 0) {
+    result.usd_per_million_tokens = usd / result.output_tokens_per_s * 1e6;
+  }
+  if (powered && result.output_tokens_per_s > 0) { result.joules_per_token = watts / result.output_tokens_per_s; }
+  result.not_modelled = not_modelled(deployment);
+  return result;
+}
+
+}  // namespace orrery::serving

@@ -1,0 +1,309 @@
+#include "orrery/serving/engine.hpp"
+
+#include <algorithm>
+
+#include "orrery/core/error.hpp"
+
+namespace orrery::serving {
+
+namespace {
+
+std::size_t ids_of(const Workload& workload) {
+  std::uint32_t most = 0;
+  for (const std::uint32_t id : workload.block_ids) { most = std::max(most, id + 1); }
+  return most;
+}
+
+}  // namespace
+
+Engine::Engine(const EngineSettings& settings, const EngineShape& shape, StepPrice& price, const Workload& workload,
+               std::vector<Outcome>& outcomes)
+    : settings_(settings),
+      shape_(shape),
+      price_(price),
+      workload_(workload),
+      outcomes_(outcomes),
+      phases_(static_cast<std::size_t>(settings.block_tokens)),
+      prefixes_(settings.prefix_cache ? ids_of(workload) : 0),
+      unit_blocks_(blocks_of(workload.block_tokens)) {
+  ORRERY_ASSERT(shape.blocks > 0 && settings.max_batched_tokens > 0 && settings.max_sequences > 0);
+}
+
+bool Engine::can_hold(const Request& request) const {
+  const std::int64_t output = shape_.prefill_only ? 1 : request.output;
+  return blocks_of(request.input + output) + (request.blocks > 0 ? 1 : 0) <= shape_.blocks;
+}
+
+std::int64_t Engine::phase_of(const Sequence& s) const {
+  const std::int64_t phase = (s.joined - s.joined_context + s.shared) % settings_.block_tokens;
+  return phase < 0 ? phase + settings_.block_tokens : phase;
+}
+
+std::int64_t Engine::growing(std::int64_t step) const {
+  return phases_[static_cast<std::size_t>(step % settings_.block_tokens)];
+}
+
+void Engine::take_blocks(std::int64_t count) {
+  used_ += count;
+  ORRERY_ASSERT(used_ <= shape_.blocks && used_ >= 0);
+  while (used_ + prefixes_.idle() * unit_blocks_ > shape_.blocks) { prefixes_.evict(); }
+  totals_.peak_blocks = std::max(totals_.peak_blocks, used_);
+}
+
+std::uint32_t Engine::new_slot() {
+  if (free_slots_.empty()) {
+    slots_.emplace_back();
+    return static_cast<std::uint32_t>(slots_.size() - 1);
+  }
+  const std::uint32_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  return slot;
+}
+
+void Engine::arrive(std::int64_t request, Ticks now, bool prefilled) {
+  ORRERY_ASSERT(request >= 0 && now >= 0);
+  const Request& r = workload_.requests[static_cast<std::size_t>(request)];
+  queue({request, prefilled ? 1 : 0, prefilled ? r.input : 0}, false);
+}
+
+void Engine::wake(Ticks now) {
+  if (work_ == Work::none) {
+    plan(now);
+  } else if (work_ == Work::decode && (!blocked_ || settings_.policy == Policy::priority)) {
+    shorten(now);
+  }
+}
+
+// ---- forming iterations ----
+
+void Engine::plan(Ticks now) {
+  start_ = now;
+  planned_.clear();
+  chunks_.clear();
+  work_ = Work::none;
+  end_ = kNever;
+  if (settings_.scheduler == Scheduler::static_batch) {
+    plan_static(now);
+    return;
+  }
+  const bool mixes = settings_.scheduler == Scheduler::mixed;
+  bool preempted = false;
+  if (mixes) { preempted = make_room_for_decodes(); }
+  std::int64_t budget = settings_.max_batched_tokens * shape_.ranks - (mixes ? decodes_ : 0);
+  if (mixes && decodes_ > 0) {
+    const std::int64_t grown = growing(step_);  // taken when the iteration ends; prompts must leave them
+    used_ += grown;
+    budget = continue_prompts(budget);
+    if (!preempted && budget >= 0) { admit_waiting(budget, now); }
+    used_ -= grown;
+  } else {
+    budget = continue_prompts(budget);
+    if (budget >= 0) { admit_waiting(budget, now); }
+  }
+  preempted = preempted || budget < 0;
+  if (!planned_.empty()) {
+    start_mixed(now, mixes && decodes_ > 0);
+    return;
+  }
+  if (!mixes) { preempted = make_room_for_decodes() || preempted; }
+  // After a preemption nothing was admitted, and blocks are free: the next iteration tries.
+  blocked_ = !preempted && (!waiting_.empty() || running() >= most_running());
+  if (decodes_ > 0) {
+    start_decodes(now, preempted);
+    return;
+  }
+  ORRERY_ASSERT(waiting_.empty() && prefilling_.empty());
+}
+
+// A batch starts when all of the one before have ended. Whole prompts, in one iteration.
+void Engine::plan_static(Ticks now) {
+  if (static_alive_ == 0) {
+    decodes_ = contexts_ = ungenerated_ = 0;
+    std::fill(phases_.begin(), phases_.end(), 0);
+    while (!waiting_.empty() && running() < most_running()) {
+      const Waiting head = waiting_.front();
+      const Request& request = workload_.requests[static_cast<std::size_t>(head.request)];
+      Offer offer;
+      offer.tokens = request.input;
+      offer.own_blocks = blocks_of(request.input + request.output - 1);
+      if (offer.own_blocks > available()) { break; }
+      waiting_.pop_front();
+      waiting_tokens_ -= request.input;
+      admit(head, offer, now);
+      ++static_alive_;
+    }
+    if (!planned_.empty()) { start_mixed(now, false); }
+  } else {
+    start_decodes(now, false);
+  }
+  blocked_ = true;
+}
+
+void Engine::start_mixed(Ticks now, bool with_decodes) {
+  std::int64_t sampling = with_decodes ? decodes_ : 0;
+  for (const Planned& planned : planned_) {
+    const Sequence& s = slots_[planned.slot];
+    chunks_.push_back({planned.tokens, s.computed});
+    sampling += s.computed + planned.tokens == s.target ? 1 : 0;
+  }
+  const std::int64_t decodes = with_decodes ? decodes_ : 0;
+  const Ticks time = price_.mixed({chunks_, decodes, with_decodes ? contexts_ + decodes_ : 0, sampling});
+  work_ = Work::mixed;
+  with_decodes_ = with_decodes;
+  steps_ = 1;
+  end_ = now + swaps_ + shape_.step_host + time;
+  swaps_ = 0;
+}
+
+void Engine::start_decodes(Ticks now, bool once) {
+  const std::int64_t contexts = contexts_ + decodes_;
+  line_ = price_.decode(decodes_, contexts);
+  line_.at += shape_.step_host;
+  while (!is_here(finishes_.top().slot, finishes_.top().admission)) { finishes_.pop(); }
+  std::int64_t most = finishes_.top().step - step_;
+  most = std::min(most, (line_.last - contexts) / decodes_ + 1);
+  if (settings_.scheduler != Scheduler::static_batch) { most = steps_without_shortage(most); }
+  if (once || shape_.jumps == Jumps::stepped) { most = 1; }
+  ORRERY_ASSERT(most >= 1);
+  work_ = Work::decode;
+  steps_ = most;
+  start_ = now + swaps_;
+  swaps_ = 0;
+  end_ = start_ + line_.of_steps(steps_, decodes_);
+}
+
+// Decode steps, at most `most`, for which free blocks suffice. The next one always has its blocks.
+std::int64_t Engine::steps_without_shortage(std::int64_t most) const {
+  const std::int64_t size = settings_.block_tokens, free = available();
+  const std::int64_t cycles = decodes_ > 0 ? std::max<std::int64_t>(0, free / decodes_ - 1) : 0;
+  std::int64_t steps = std::min(most, cycles * size), left = free - cycles * decodes_;
+  if (steps == most) { return most; }
+  while (steps < most && growing(step_ + steps) <= left) {
+    left -= growing(step_ + steps);
+    ++steps;
+  }
+  return steps;
+}
+
+// Ends a jump at the first end of an iteration that is not before `now`.
+void Engine::shorten(Ticks now) {
+  std::int64_t low = 1, high = steps_;
+  while (low < high) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (start_ + line_.of_steps(middle, decodes_) >= now) {
+      high = middle;
+    } else {
+      low = middle + 1;
+    }
+  }
+  steps_ = low;
+  end_ = start_ + line_.of_steps(steps_, decodes_);
+}
+
+// ---- ending iterations ----
+
+void Engine::commit_decodes(std::int64_t steps) {
+  if (settings_.scheduler != Scheduler::static_batch) {
+    const std::int64_t size = settings_.block_tokens;
+    std::int64_t grown = steps / size * decodes_;
+    for (std::int64_t i = steps / size * size; i < steps; ++i) { grown += growing(step_ + i); }
+    take_blocks(grown);
+  }
+  step_ += steps;
+  contexts_ += steps * decodes_;
+  totals_.generated += steps * (settings_.scheduler == Scheduler::static_batch ? static_alive_ : decodes_);
+}
+
+void Engine::advance() {
+  ORRERY_ASSERT(work_ != Work::none);
+  ended_.clear();
+  const Ticks now = end_;
+  const double time = seconds_of(now - start_);
+  ++totals_.events;
+  totals_.iterations += steps_;
+  totals_.busy_s += time;
+  totals_.running_integral += time * static_cast<double>(running());
+  totals_.block_integral += time * static_cast<double>(used_);
+  if (work_ == Work::decode || with_decodes_) { commit_decodes(steps_); }
+  const bool mixed = work_ == Work::mixed;
+  while (!finishes_.empty() && finishes_.top().step <= step_) {
+    const Finish finish = finishes_.top();
+    finishes_.pop();
+    if (is_here(finish.slot, finish.admission)) { leave(finish.slot, now); }
+  }
+  if (mixed) {
+    ++totals_.mixed_iterations;
+    totals_.prefill_s += time;
+    finish_chunks(now);
+  }
+  with_decodes_ = false;
+  plan(now);
+}
+
+void Engine::finish_chunks(Ticks now) {
+  for (const Planned& planned : planned_) {
+    Sequence& s = slots_[planned.slot];
+    s.computed += planned.tokens;
+    totals_.prefilled += planned.tokens;
+    if (s.computed < s.target) { continue; }
+    Outcome& outcome = outcomes_[static_cast<std::size_t>(s.request)];
+    ++s.generated;
+    ++totals_.generated;
+    if (s.generated == 1) { outcome.first = now; }
+    std::erase(prefilling_, planned.slot);
+    s.decodes = true;
+    join(planned.slot);
+    const Request& request = workload_.requests[static_cast<std::size_t>(s.request)];
+    if (s.generated == request.output || shape_.prefill_only) { leave(planned.slot, now); }
+  }
+}
+
+void Engine::join(std::uint32_t slot) {
+  Sequence& s = slots_[slot];
+  s.joined = step_;
+  s.joined_context = s.computed;
+  ++decodes_;
+  contexts_ += s.computed;
+  shared_ += s.shared;
+  ungenerated_ += s.joined + outputs_left(s);
+  ++phases_[static_cast<std::size_t>(phase_of(s))];
+  finishes_.push({s.joined + outputs_left(s), s.admission, slot});
+}
+
+void Engine::leave(std::uint32_t slot, Ticks now) {
+  Sequence& s = slots_[slot];
+  ended_.push_back(s.request);
+  outcomes_[static_cast<std::size_t>(s.request)].last = now;
+  if (settings_.scheduler == Scheduler::static_batch) {  // its place computes on until the batch has ended
+    --static_alive_;
+  } else {
+    --phases_[static_cast<std::size_t>(phase_of(s))];
+    contexts_ -= context_of(s);
+    shared_ -= s.shared;
+    ungenerated_ -= s.joined + outputs_left(s);
+    --decodes_;
+  }
+  release(s);
+}
+
+void Engine::release(Sequence& s) {
+  const Request& request = workload_.requests[static_cast<std::size_t>(s.request)];
+  if (settings_.scheduler != Scheduler::static_batch && s.decodes) {
+    s.blocks = blocks_of(context_of(s) - s.shared);  // grown while decoding
+  }
+  used_ -= s.blocks;
+  committed_ -= blocks_of(request.input + request.output);
+  if (s.shared > 0) {
+    const auto units = static_cast<std::size_t>(s.shared / workload_.block_tokens);
+    const std::int64_t held = prefixes_.held();
+    prefixes_.release(workload_.blocks_of(request).first(units));
+    used_ -= (held - prefixes_.held()) * unit_blocks_;
+  }
+  s.alive = false;
+  free_slots_.push_back(static_cast<std::uint32_t>(&s - slots_.data()));
+  if (admitted_.size() > 2 * static_cast<std::size_t>(running()) + 64) {
+    std::erase_if(admitted_, [&](const Admitted& a) { return !is_here(a.slot, a.admission); });
+  }
+}
+
+}  // namespace orrery::serving

@@ -1,0 +1,195 @@
+// One inference engine: a scheduler that forms iterations of running sequences and parts of prompts, and the blocks of
+// its KV cache (docs/models/serving.md).
+//
+// An event is an iteration whose composition differs from the one before. Between them all running sequences advance in
+// lock step, so a jump over many decode iterations has a closed form, exact because the clock is an integer.
+//
+// Left out: beam search, grammar and adapter waits, block reuse of generated tokens by other requests.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <queue>
+#include <vector>
+
+#include "orrery/serving/engine_settings.hpp"
+#include "orrery/serving/prefix_cache.hpp"
+#include "orrery/serving/request.hpp"
+#include "orrery/serving/step_price.hpp"
+
+namespace orrery::serving {
+
+// Sums over a run of one engine. Integrals are over time, in seconds.
+struct EngineTotals {
+  std::int64_t iterations = 0, mixed_iterations = 0, events = 0;
+  std::int64_t generated = 0;  // tokens
+  std::int64_t prefilled = 0;  // tokens of prompts that were computed, again ones included
+  std::int64_t preemptions = 0;
+  std::int64_t peak_blocks = 0;
+  double busy_s = 0, prefill_s = 0;  // prefill_s: of iterations with parts of prompts
+  double running_integral = 0, block_integral = 0;
+};
+
+enum class Jumps : std::uint8_t { aggregated, stepped };
+
+// What an engine consists of, besides its settings.
+struct EngineShape {
+  std::int64_t blocks = 0;  // of the cache, all ranks together
+  std::int64_t ranks = 1;   // of data-parallel attention: each has a token budget and sequences of its own
+  Ticks step_host = 0;      // of each iteration
+  Ticks swap_token = 0;     // to copy the keys and values of a token to the host, or back
+  Jumps jumps = Jumps::aggregated;
+  bool prefill_only = false;  // of a disaggregated pool: a request leaves with its first token
+};
+
+class Engine {
+ public:
+  Engine(const EngineSettings& settings, const EngineShape& shape, StepPrice& price, const Workload& workload,
+         std::vector<Outcome>& outcomes);
+
+  // Puts a request in the queue. `prefilled`: its prompt is in the cache already (it comes from a prefill pool), and
+  // its first token is generated. Call wake() when all requests of a moment have arrived.
+  void arrive(std::int64_t request, Ticks now, bool prefilled = false);
+  void wake(Ticks now);
+
+  // When the iterations in progress end; kNever if nothing runs.
+  [[nodiscard]] Ticks next() const { return end_; }
+  // Ends them and starts the next ones. The requests that ended are in ended() until the next call.
+  void advance();
+  [[nodiscard]] const std::vector<std::int64_t>& ended() const { return ended_; }
+
+  // Whether the request can ever run: its tokens fit in the cache.
+  [[nodiscard]] bool can_hold(const Request& request) const;
+
+  [[nodiscard]] std::int64_t outstanding() const { return running() + static_cast<std::int64_t>(waiting_.size()); }
+  [[nodiscard]] std::int64_t waiting_tokens() const { return waiting_tokens_; }
+  [[nodiscard]] std::int64_t used_blocks() const { return used_; }
+  [[nodiscard]] std::int64_t blocks() const { return shape_.blocks; }
+  [[nodiscard]] const PrefixCache& prefixes() const { return prefixes_; }
+  [[nodiscard]] const EngineTotals& totals() const { return totals_; }
+
+ private:
+  struct Waiting {
+    std::int64_t request = 0;
+    std::int64_t generated = 0;  // tokens before it was preempted
+    std::int64_t kept = 0;       // positions whose keys and values are on the host, or arrive with the request
+  };
+  struct Sequence {
+    std::int64_t request = 0;
+    std::int64_t target = 0, computed = 0;  // positions to compute before the next token; computed: while in prefill
+    std::int64_t generated = 0;
+    std::int64_t joined = 0, joined_context = 0;  // decoding: step and positions in the cache when it began
+    std::int64_t blocks = 0;                      // of its own
+    std::int64_t shared = 0;                      // positions in blocks of the prefix cache
+    std::uint64_t admission = 0;
+    bool alive = false, decodes = false;
+  };
+  struct Finish {
+    std::int64_t step;
+    std::uint64_t admission;
+    std::uint32_t slot;
+    friend bool operator>(const Finish& a, const Finish& b) {
+      return a.step != b.step ? a.step > b.step : a.admission > b.admission;
+    }
+  };
+  struct Planned {
+    std::uint32_t slot;
+    std::int64_t tokens;
+  };
+
+  [[nodiscard]] std::int64_t running() const { return decodes_ + static_cast<std::int64_t>(prefilling_.size()); }
+  [[nodiscard]] std::int64_t available() const { return shape_.blocks - used_; }
+  [[nodiscard]] std::int64_t most_running() const { return settings_.max_sequences * shape_.ranks; }
+  [[nodiscard]] std::int64_t blocks_of(std::int64_t tokens) const {
+    return tokens <= 0 ? 0 : (tokens + settings_.block_tokens - 1) / settings_.block_tokens;
+  }
+  [[nodiscard]] std::int64_t context_of(const Sequence& s) const { return s.joined_context + step_ - s.joined; }
+  [[nodiscard]] std::int64_t phase_of(const Sequence& s) const;
+  // Decode steps from when it began to its last token.
+  [[nodiscard]] std::int64_t outputs_left(const Sequence& s) const {
+    return workload_.requests[static_cast<std::size_t>(s.request)].output - s.generated;
+  }
+  // Sequences that need a new block in the decode step `step`.
+  [[nodiscard]] std::int64_t growing(std::int64_t step) const;
+  [[nodiscard]] bool is_here(std::uint32_t slot, std::uint64_t admission) const {
+    return slots_[slot].alive && slots_[slot].admission == admission;
+  }
+
+  void take_blocks(std::int64_t count);
+  // engine_admission.cpp
+  struct Offer {
+    std::int64_t units = 0, hit_tokens = 0;  // shareable blocks of the prompt; positions that are cached
+    std::int64_t tokens = 0;                 // to compute in this iteration
+    std::int64_t own_blocks = 0, new_shared = 0;
+  };
+  [[nodiscard]] Offer offer_of(const Waiting& waiting, std::int64_t budget) const;
+  [[nodiscard]] bool fits(const Waiting& waiting, const Offer& offer) const;
+  [[nodiscard]] std::int64_t free_positions() const;
+  void admit(const Waiting& waiting, const Offer& offer, Ticks now);
+  void admit_waiting(std::int64_t budget, Ticks now);
+  [[nodiscard]] std::int64_t continue_prompts(std::int64_t budget);
+  bool make_room_for_decodes();
+  void preempt_last();
+  void queue(const Waiting& waiting, bool front);
+
+  void plan(Ticks now);
+  void plan_static(Ticks now);
+  void start_mixed(Ticks now, bool with_decodes);
+  void start_decodes(Ticks now, bool once);
+  [[nodiscard]] std::int64_t steps_without_shortage(std::int64_t most) const;
+  void shorten(Ticks now);
+  void commit_decodes(std::int64_t steps);
+  void finish_chunks(Ticks now);
+  void join(std::uint32_t slot);
+  void leave(std::uint32_t slot, Ticks now);
+  void release(Sequence& sequence);
+  std::uint32_t new_slot();
+  std::uint32_t last_admitted();
+
+  const EngineSettings& settings_;
+  EngineShape shape_;
+  StepPrice& price_;
+  const Workload& workload_;
+  std::vector<Outcome>& outcomes_;
+
+  std::deque<Waiting> waiting_;
+  std::vector<Sequence> slots_;
+  struct Admitted {
+    std::uint32_t slot;
+    std::uint64_t admission;
+  };
+  std::vector<std::uint32_t> free_slots_;
+  std::vector<Admitted> admitted_;         // in order, with ones that have left between
+  std::vector<std::uint32_t> prefilling_;  // in the order of admission
+  std::priority_queue<Finish, std::vector<Finish>, std::greater<>> finishes_;
+  std::vector<std::int64_t> phases_;  // [block_tokens]: decoding sequences by the step, modulo, that needs a block
+  PrefixCache prefixes_;
+  std::int64_t unit_blocks_ = 1;  // engine blocks of a block of the prefix cache
+
+  std::int64_t step_ = 0;         // decode steps so far
+  std::int64_t decodes_ = 0;      // sequences that decode (in a static batch: that began)
+  std::int64_t contexts_ = 0;     // sum of their positions in the cache
+  std::int64_t shared_ = 0;       // of these, in blocks of the prefix cache
+  std::int64_t used_ = 0;         // blocks that running sequences hold
+  std::int64_t committed_ = 0;    // blocks of prompts and outputs of running sequences
+  std::int64_t ungenerated_ = 0;  // sum of the finishing steps of decoding sequences
+  std::int64_t waiting_tokens_ = 0;
+  std::int64_t static_alive_ = 0;
+  std::uint64_t admissions_ = 0;
+  Ticks swaps_ = 0;  // copies before the next iteration
+
+  // Iterations in progress.
+  enum class Work : std::uint8_t { none, decode, mixed };
+  Work work_ = Work::none;
+  bool with_decodes_ = false;
+  bool blocked_ = false;  // no request can be admitted before one ends
+  Ticks start_ = 0, end_ = kNever;
+  std::int64_t steps_ = 0;
+  DecodeLine line_;
+  std::vector<Planned> planned_;
+  std::vector<Chunk> chunks_;
+  std::vector<std::int64_t> ended_;
+  EngineTotals totals_;
+};
+
+}  // namespace orrery::serving

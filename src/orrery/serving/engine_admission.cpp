@@ -1,0 +1,205 @@
+// Which requests run in the next iteration, and which leave the cache.
+#include <algorithm>
+#include <array>
+
+#include "orrery/core/error.hpp"
+#include "orrery/serving/engine.hpp"
+
+namespace orrery::serving {
+
+void Engine::queue(const Waiting& waiting, bool front) {
+  const Request& request = workload_.requests[static_cast<std::size_t>(waiting.request)];
+  waiting_tokens_ += request.input + waiting.generated - waiting.kept;
+  if (settings_.policy == Policy::fcfs) {
+    front ? waiting_.push_front(waiting) : waiting_.push_back(waiting);
+    return;
+  }
+  const auto before = [&](const Waiting& a, const Waiting& b) {
+    const Request& x = workload_.requests[static_cast<std::size_t>(a.request)];
+    const Request& y = workload_.requests[static_cast<std::size_t>(b.request)];
+    if (x.priority != y.priority) { return x.priority < y.priority; }
+    return x.arrival != y.arrival ? x.arrival < y.arrival : a.request < b.request;
+  };
+  waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), waiting, before), waiting);
+}
+
+// What the request at the head of the queue would compute with `budget` tokens left, and the blocks that it needs.
+Engine::Offer Engine::offer_of(const Waiting& waiting, std::int64_t budget) const {
+  const Request& request = workload_.requests[static_cast<std::size_t>(waiting.request)];
+  const std::int64_t target = request.input + waiting.generated;
+  Offer offer;
+  const auto blocks = workload_.blocks_of(request);
+  if (settings_.prefix_cache && !blocks.empty() && waiting.kept == 0) {
+    offer.units =
+        std::min<std::int64_t>(static_cast<std::int64_t>(blocks.size()), request.input / workload_.block_tokens);
+    const auto shareable = blocks.first(static_cast<std::size_t>(offer.units));
+    const std::int64_t hits = prefixes_.hits(shareable);
+    offer.hit_tokens = std::min(hits * workload_.block_tokens, target - 1);
+    const std::int64_t idle = prefixes_.idle_among(shareable.first(static_cast<std::size_t>(hits)));
+    std::int64_t held = hits - idle;
+    if (hits < offer.units) {  // blocks behind a miss may be cached as well; they are not computed twice in memory
+      const auto rest = shareable.subspan(static_cast<std::size_t>(hits));
+      held += prefixes_.held_among(rest);
+    }
+    offer.new_shared = offer.units - held;
+  }
+  const std::int64_t known = std::max(offer.hit_tokens, waiting.kept);
+  const std::int64_t left = target - known;
+  offer.tokens = std::min(left, budget);
+  if (settings_.chunked_prefill) {
+    offer.tokens = std::min(offer.tokens, settings_.max_batched_tokens);
+    if (settings_.long_prefill_threshold > 0) {
+      offer.tokens = std::min(offer.tokens, settings_.long_prefill_threshold);
+    }
+  } else if (offer.tokens < left) {
+    offer.tokens = planned_.empty() ? left : 0;  // a prompt longer than the budget runs alone
+  }
+  const std::int64_t end = settings_.reserve == Reserve::chunk ? known + offer.tokens : target;
+  offer.own_blocks = blocks_of(end - offer.units * workload_.block_tokens);
+  return offer;
+}
+
+bool Engine::fits(const Waiting& waiting, const Offer& offer) const {
+  const std::int64_t need = offer.own_blocks + offer.new_shared * unit_blocks_;
+  if (need > available()) { return false; }
+  const Request& request = workload_.requests[static_cast<std::size_t>(waiting.request)];
+  if (settings_.reserve == Reserve::whole) {
+    return committed_ + blocks_of(request.input + request.output) <= shape_.blocks;
+  }
+  if (settings_.reserve != Reserve::estimate) { return true; }
+  const double rest = static_cast<double>(ungenerated_ - decodes_ * step_ + request.output - waiting.generated);
+  const auto positions = static_cast<double>(need * settings_.block_tokens);
+  return running() == 0 || positions + settings_.reserve_ratio * rest <= static_cast<double>(free_positions());
+}
+
+// Positions that are not in use, those in partly filled blocks included. Unlike the number of free blocks it falls with
+// every decode step, so that a request that does not fit cannot fit before another one ends.
+std::int64_t Engine::free_positions() const {
+  std::int64_t own = contexts_ - shared_;
+  for (const std::uint32_t slot : prefilling_) { own += slots_[slot].blocks * settings_.block_tokens; }
+  return (shape_.blocks - prefixes_.held() * unit_blocks_) * settings_.block_tokens - own;
+}
+
+void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
+  const Request& request = workload_.requests[static_cast<std::size_t>(waiting.request)];
+  Outcome& outcome = outcomes_[static_cast<std::size_t>(waiting.request)];
+  const std::uint32_t slot = new_slot();
+  Sequence& s = slots_[slot];
+  s.request = waiting.request;
+  s.target = request.input + waiting.generated;
+  s.generated = waiting.generated;
+  s.computed = std::max(offer.hit_tokens, waiting.kept);
+  s.shared = offer.units * workload_.block_tokens;
+  s.admission = admissions_++;
+  s.alive = true;
+  s.decodes = false;
+  if (offer.units > 0) {
+    const std::int64_t held = prefixes_.held();
+    prefixes_.acquire(workload_.blocks_of(request).first(static_cast<std::size_t>(offer.units)));
+    take_blocks((prefixes_.held() - held) * unit_blocks_);
+  }
+  s.blocks = offer.own_blocks;
+  take_blocks(offer.own_blocks);
+  committed_ += blocks_of(request.input + request.output);
+  if (outcome.scheduled < 0) {
+    outcome.scheduled = now;
+    outcome.cached = offer.hit_tokens;
+  }
+  if (waiting.kept > 0 && waiting.generated > 0 && shape_.swap_token > 0) {
+    swaps_ += waiting.kept * shape_.swap_token;
+  }
+  admitted_.push_back({slot, s.admission});
+  prefilling_.push_back(slot);
+  planned_.push_back({slot, offer.tokens});
+}
+
+void Engine::admit_waiting(std::int64_t budget, Ticks now) {
+  while (!waiting_.empty() && budget > 0 && running() < most_running()) {
+    const Waiting head = waiting_.front();
+    const Offer offer = offer_of(head, budget);
+    if (offer.tokens == 0 || !fits(head, offer)) { break; }
+    waiting_.pop_front();
+    const Request& request = workload_.requests[static_cast<std::size_t>(head.request)];
+    waiting_tokens_ -= request.input + head.generated - head.kept;
+    admit(head, offer, now);
+    budget -= offer.tokens;
+  }
+}
+
+// Prompts that have begun, in the order of admission. Returns the budget that is left, or -1 after a preemption.
+std::int64_t Engine::continue_prompts(std::int64_t budget) {
+  for (std::size_t i = 0; i < prefilling_.size() && budget > 0; ++i) {
+    const std::uint32_t slot = prefilling_[i];
+    Sequence& s = slots_[slot];
+    std::int64_t tokens = std::min({s.target - s.computed, budget, settings_.max_batched_tokens});
+    if (settings_.long_prefill_threshold > 0) { tokens = std::min(tokens, settings_.long_prefill_threshold); }
+    const std::int64_t need = blocks_of(s.computed + tokens - s.shared) - s.blocks;
+    while (need > available()) {
+      const bool itself = last_admitted() == slot;
+      preempt_last();
+      if (itself) { return -1; }
+    }
+    if (need > 0) {
+      s.blocks += need;
+      take_blocks(need);
+    }
+    planned_.push_back({slot, tokens});
+    budget -= tokens;
+  }
+  return budget;
+}
+
+// Blocks of the next token of every decoding sequence. True if others had to leave.
+bool Engine::make_room_for_decodes() {
+  bool preempted = false;
+  while (growing(step_) > available()) {
+    preempt_last();
+    preempted = true;
+  }
+  return preempted;
+}
+
+std::uint32_t Engine::last_admitted() {
+  while (!admitted_.empty() && !is_here(admitted_.back().slot, admitted_.back().admission)) { admitted_.pop_back(); }
+  ORRERY_ASSERT(!admitted_.empty());
+  if (settings_.policy == Policy::fcfs) { return admitted_.back().slot; }
+  const auto later = [&](const Admitted& a, const Admitted& b) {
+    const bool first = is_here(a.slot, a.admission), second = is_here(b.slot, b.admission);
+    if (first != second) { return second; }
+    const auto p = workload_.requests[static_cast<std::size_t>(slots_[a.slot].request)].priority;
+    const auto q = workload_.requests[static_cast<std::size_t>(slots_[b.slot].request)].priority;
+    return p != q ? p < q : a.admission < b.admission;
+  };
+  return std::max_element(admitted_.begin(), admitted_.end(), later)->slot;
+}
+
+void Engine::preempt_last() {
+  const std::uint32_t slot = last_admitted();
+  Sequence& s = slots_[slot];
+  Outcome& outcome = outcomes_[static_cast<std::size_t>(s.request)];
+  const std::int64_t context = s.decodes ? context_of(s) : s.computed;
+  Waiting waiting{s.request, s.decodes ? s.generated + step_ - s.joined : s.generated, 0};
+  ++outcome.preemptions;
+  ++totals_.preemptions;
+  const bool swaps = settings_.preemption == Preemption::swap && s.decodes;
+  if (swaps) {
+    waiting.kept = context;
+    swaps_ += context * shape_.swap_token;
+  } else {
+    outcome.recomputed += context;
+  }
+  if (s.decodes) {
+    --phases_[static_cast<std::size_t>(phase_of(s))];
+    contexts_ -= context;
+    shared_ -= s.shared;
+    ungenerated_ -= s.joined + outputs_left(s);
+    --decodes_;
+  } else {
+    std::erase(prefilling_, slot);
+    std::erase_if(planned_, [&](const Planned& planned) { return planned.slot == slot; });
+  }
+  release(s);
+  queue(waiting, true);
+}
+
+}  // namespace orrery::serving

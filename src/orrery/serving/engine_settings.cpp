@@ -1,0 +1,113 @@
+#include "orrery/serving/engine_settings.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "orrery/config/node.hpp"
+#include "orrery/core/text.hpp"
+
+namespace orrery::config {
+
+using serving::EngineSettings;
+
+const Record<EngineSettings>& Described<EngineSettings>::record() {
+  using E = EngineSettings;
+  static const auto record =
+      Record<E>("engine", "The scheduler of an inference engine.")
+          .optional("name", &E::name, "name; default: the file's name")
+          .optional("description", &E::description, "the engine and its version")
+          .required("stack", &E::stack, "software-stack profile of its kernels", {.nonempty = true})
+          .optional("scheduler", &E::scheduler,
+                    "mixed: an iteration has a token of each running sequence and parts of prompts; prefill-first: "
+                    "prompts run in iterations of their own, before others; static: one batch after the other")
+          .optional("policy", &E::policy, "order of the queue: fcfs, or priority (the column of a trace; 0 is first)")
+          .optional("reserve", &E::reserve,
+                    "what must fit in the cache to admit a request: the next chunk, its prompt, an estimate of what "
+                    "running requests will need, or its whole prompt and output")
+          .optional("reserve_ratio", &E::reserve_ratio,
+                    "reserve estimate: expected part of the tokens that requests may still generate",
+                    {.min = 0.0, .max = 1.0})
+          .optional("preemption", &E::preemption, "keys and values of a preempted request: recompute or swap")
+          .optional("max_batched_tokens", &E::max_batched_tokens, "tokens of an iteration at most", {.min = 1})
+          .optional("max_sequences", &E::max_sequences, "sequences that run at a time at most", {.min = 1})
+          .optional("chunked_prefill", &E::chunked_prefill, "prompts may be cut to fill an iteration")
+          .optional("long_prefill_threshold", &E::long_prefill_threshold,
+                    "tokens of one prompt in an iteration at most; 0: no limit", {.min = 0})
+          .optional("block_tokens", &E::block_tokens, "tokens of a block of the cache", {.min = 1, .max = 4096})
+          .optional("blocks", &E::blocks, "blocks of the cache; 0: what memory leaves", {.min = 0})
+          .optional("memory_use", &E::memory_use, "part of device memory that the engine takes",
+                    {.min = 0.05, .max = 1.0})
+          .optional("prefix_cache", &E::prefix_cache, "blocks of prompts are kept and found again by content")
+          .optional("speculative_tokens", &E::speculative_tokens,
+                    "drafts that a decode iteration verifies (MTP, EAGLE); 0: no speculation", {.min = 0, .max = 64})
+          .optional("acceptance", &E::acceptance, "probability that a draft is accepted if those before it are",
+                    {.min = 0.0, .max = 1.0})
+          .optional("draft_layers", &E::draft_layers, "layers of the draft model, each like one of the model's",
+                    {.min = 0.0, .max = 1000.0})
+          .optional("largest_graph", &E::largest_graph,
+                    "sequences of the largest captured decode graph; 0: nothing is captured", {.min = 0})
+          .optional("step_host", &E::step_host, "host time of an iteration that the device waits for")
+          .optional("request_overhead", &E::request_overhead,
+                    "time of a request outside the engine before its first token (HTTP, tokeniser)")
+          .optional("sources", &E::sources, "figure: where it was read");
+  return record;
+}
+
+}  // namespace orrery::config
+
+namespace orrery::serving {
+
+namespace {
+
+bool is_file(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml");
+}
+
+}  // namespace
+
+double tokens_per_step(const EngineSettings& settings) {
+  double tokens = 1.0, reached = 1.0;
+  for (std::int64_t i = 0; i < settings.speculative_tokens; ++i) {
+    reached *= settings.acceptance;
+    tokens += reached;
+  }
+  return tokens;
+}
+
+std::int64_t captured_size(std::int64_t sequences, std::int64_t largest) {
+  if (sequences > largest || sequences <= 2) { return sequences; }
+  if (sequences <= 4) { return 4; }
+  return (sequences + 7) / 8 * 8;
+}
+
+std::vector<std::string> engine_names(const std::string& data_directory) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(data_directory + "/engines", error)) {
+    if (entry.path().extension() == ".yaml") { names.push_back(entry.path().stem().string()); }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<EngineSettings> load_engine(const std::string& data_directory, const std::string& name) {
+  std::string file = name;
+  if (!is_file(name)) {
+    const auto known = engine_names(data_directory);
+    if (std::find(known.begin(), known.end(), name) == known.end()) {
+      const auto near = nearest(name, known);
+      return fail({{}, 0, 0, "--engine"},
+                  fmt::format("unknown engine {}; {}", quote(name),
+                              near ? fmt::format("did you mean {}?", quote(*near)) : "valid: " + join(known, ", ")));
+    }
+    file = fmt::format("{}/engines/{}.yaml", data_directory, name);
+  }
+  ORRERY_TRY(node, config::read_file(file));
+  ORRERY_TRY(settings, config::Described<EngineSettings>::record().read(node));
+  if (settings.name.empty()) { settings.name = std::filesystem::path(file).stem().string(); }
+  return settings;
+}
+
+}  // namespace orrery::serving

@@ -1,0 +1,98 @@
+// What an inference engine's scheduler does, as a few settings; profiles of real engines are files of data/engines.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "orrery/config/record.hpp"
+#include "orrery/core/units.hpp"
+#include "orrery/hardware/accelerator.hpp"
+
+namespace orrery::serving {
+
+enum class Scheduler : std::uint8_t {
+  mixed,          // every iteration: one token of each running sequence, then parts of prompts up to the token budget
+  prefill_first,  // iterations of prompts alone while any can be admitted, else one token of each running sequence
+  static_batch,   // a batch starts when the one before has ended, whole prompts first
+};
+
+// What must fit in the cache before a request is admitted.
+enum class Reserve : std::uint8_t {
+  chunk,     // the part of the prompt that runs next
+  prompt,    // the whole prompt
+  estimate,  // the prompt and a part of what all running requests may still generate
+  whole,     // prompt and output: nothing is ever preempted
+};
+
+enum class Preemption : std::uint8_t { recompute, swap };
+enum class Policy : std::uint8_t { fcfs, priority };
+
+struct EngineSettings {
+  std::string name, description;
+  std::string stack;  // of its kernels
+  Scheduler scheduler = Scheduler::mixed;
+  Policy policy = Policy::fcfs;
+  Reserve reserve = Reserve::chunk;
+  double reserve_ratio = 0.0;  // Reserve::estimate: expected part of the tokens that requests may still generate
+  Preemption preemption = Preemption::recompute;
+  std::int64_t max_batched_tokens = 8192;   // of an iteration
+  std::int64_t max_sequences = 256;         // that run at a time
+  bool chunked_prefill = true;              // prompts may be cut to fill an iteration
+  std::int64_t long_prefill_threshold = 0;  // most tokens of one prompt in an iteration; 0: no limit
+  std::int64_t block_tokens = 16;           // of a block of the cache
+  std::int64_t blocks = 0;                  // of the cache; 0: what memory leaves
+  double memory_use = 0.9;                  // part of device memory that the engine takes
+  bool prefix_cache = true;
+  std::int64_t speculative_tokens = 0;  // drafts that each decode iteration verifies; 0: no speculation
+  double acceptance = 0.7;              // of a draft, if all before it are accepted
+  double draft_layers = 1.0;            // layers of the draft model, each like one of the model's
+  std::int64_t largest_graph = 512;     // sequences of the largest captured decode graph; 0: nothing is captured
+  Seconds step_host;                    // of an iteration, not hidden by the device
+  Seconds request_overhead;             // of a request, before it is in the queue and after its first token
+  hardware::Sources sources;
+};
+
+// Mean number of tokens of a decode iteration: accepted drafts and one more.
+[[nodiscard]] double tokens_per_step(const EngineSettings& settings);
+
+// Sequences that a captured graph of at least `sequences` runs: 1, 2, 4, then multiples of 8.
+[[nodiscard]] std::int64_t captured_size(std::int64_t sequences, std::int64_t largest);
+
+// A profile of data/engines, or a file.
+[[nodiscard]] Result<EngineSettings> load_engine(const std::string& data_directory, const std::string& name);
+[[nodiscard]] std::vector<std::string> engine_names(const std::string& data_directory);
+
+}  // namespace orrery::serving
+
+namespace orrery::config {
+
+template <>
+struct EnumNames<serving::Scheduler> {
+  using S = serving::Scheduler;
+  static constexpr std::array<std::pair<S, std::string_view>, 3> value{
+      {{S::mixed, "mixed"}, {S::prefill_first, "prefill-first"}, {S::static_batch, "static"}}};
+};
+template <>
+struct EnumNames<serving::Policy> {
+  using P = serving::Policy;
+  static constexpr std::array<std::pair<P, std::string_view>, 2> value{{{P::fcfs, "fcfs"}, {P::priority, "priority"}}};
+};
+template <>
+struct EnumNames<serving::Reserve> {
+  using R = serving::Reserve;
+  static constexpr std::array<std::pair<R, std::string_view>, 4> value{
+      {{R::chunk, "chunk"}, {R::prompt, "prompt"}, {R::estimate, "estimate"}, {R::whole, "whole"}}};
+};
+template <>
+struct EnumNames<serving::Preemption> {
+  using P = serving::Preemption;
+  static constexpr std::array<std::pair<P, std::string_view>, 2> value{
+      {{P::recompute, "recompute"}, {P::swap, "swap"}}};
+};
+template <>
+struct Described<serving::EngineSettings> {
+  static const Record<serving::EngineSettings>& record();
+};
+
+}  // namespace orrery::config

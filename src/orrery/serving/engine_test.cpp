@@ -1,0 +1,268 @@
+// Laws of one engine: conservation, FCFS, aggregated runs, queueing theory.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "orrery/core/test_effort.hpp"
+#include "orrery/serving/load.hpp"
+#include "orrery/serving/summary.hpp"
+#include "orrery/serving/test_prices.hpp"
+
+namespace orrery::serving::engine_test {
+
+namespace {
+
+Workload load_of(std::int64_t requests, double rate, std::int64_t input, std::int64_t output, double range,
+                 std::uint64_t seed) {
+  LoadOptions options;
+  options.requests = requests;
+  options.rate = rate;
+  options.input = input;
+  options.output = output;
+  options.range = range;
+  options.seed = seed;
+  return generated(options);
+}
+
+// A fleet and load of which every choice is random; blocks are scarce.
+struct RandomCase {
+  TestFleet fleet;
+  Workload load;
+};
+
+RandomCase random_case() {
+  RandomCase c;
+  LoadOptions options;
+  options.requests = *rc::gen::inRange<std::int64_t>(1, 60);
+  options.rate = *rc::gen::element(0.0, 1.0, 20.0, 200.0);
+  options.cv = *rc::gen::element(1.0, 3.0);
+  options.input = *rc::gen::inRange<std::int64_t>(1, 300);
+  options.output = *rc::gen::inRange<std::int64_t>(1, 120);
+  options.range = *rc::gen::element(0.01, 0.5, 1.0);
+  options.seed = *rc::gen::arbitrary<std::uint32_t>();
+  options.clients = *rc::gen::element<std::int64_t>(0, 0, 7);
+  if (*rc::gen::arbitrary<bool>()) {
+    options.prefix_groups = 3;
+    options.prefix_tokens = 96;
+  }
+  c.load = generated(options);
+  auto& s = c.fleet.settings;
+  s.scheduler = *rc::gen::element(Scheduler::mixed, Scheduler::prefill_first);
+  s.reserve = *rc::gen::element(Reserve::chunk, Reserve::prompt, Reserve::estimate, Reserve::whole);
+  s.reserve_ratio = 0.2;
+  s.policy = *rc::gen::element(Policy::fcfs, Policy::priority);
+  s.preemption = *rc::gen::element(Preemption::recompute, Preemption::swap);
+  s.block_tokens = *rc::gen::element<std::int64_t>(1, 4, 16);
+  s.max_sequences = *rc::gen::inRange<std::int64_t>(1, 20);
+  s.max_batched_tokens = *rc::gen::element<std::int64_t>(32, 100, 1000);
+  s.chunked_prefill = *rc::gen::arbitrary<bool>();
+  s.long_prefill_threshold = *rc::gen::element<std::int64_t>(0, 24);
+  const std::int64_t longest = options.input + options.output + 2 * s.block_tokens;
+  c.fleet.shape.blocks = (longest * *rc::gen::inRange<std::int64_t>(1, 4)) / s.block_tokens + 4;
+  c.fleet.shape.swap_token = s.preemption == Preemption::swap ? 1000 : 0;
+  c.fleet.price.line = *rc::gen::element<std::int64_t>(50, 1000, 1 << 20);
+  c.fleet.replicas = *rc::gen::element<std::int64_t>(1, 3);
+  return c;
+}
+
+}  // namespace
+
+RC_GTEST_PROP(Engine, aggregated_runs_equal_stepped_ones_bit_for_bit, ()) {
+  RandomCase c = random_case();
+  Workload again = c.load;
+  const FleetRun jumps = c.fleet.run(c.load);
+  c.fleet.shape.jumps = Jumps::stepped;
+  const FleetRun steps = c.fleet.run(again);
+  RC_ASSERT(jumps.end == steps.end);
+  for (std::size_t i = 0; i < jumps.outcomes.size(); ++i) {
+    const Outcome &a = jumps.outcomes[i], &b = steps.outcomes[i];
+    RC_ASSERT(a.scheduled == b.scheduled && a.first == b.first && a.last == b.last);
+    RC_ASSERT(a.preemptions == b.preemptions && a.cached == b.cached && a.recomputed == b.recomputed);
+  }
+  for (std::size_t i = 0; i < jumps.engines.size(); ++i) {
+    RC_ASSERT(jumps.engines[i].iterations == steps.engines[i].iterations);
+    RC_ASSERT(jumps.engines[i].peak_blocks == steps.engines[i].peak_blocks);
+  }
+}
+
+// Generated: all outputs. Prefilled: prompts less hits, and what preemptions have thrown away but for hits again.
+RC_GTEST_PROP(Engine, tokens_and_requests_are_conserved_and_times_are_ordered, ()) {
+  RandomCase c = random_case();
+  const FleetRun run = c.fleet.run(c.load);
+  std::int64_t generated = 0, prefilled = 0, outputs = 0, prompts = 0, recomputed = 0;
+  for (const EngineTotals& totals : run.engines) {
+    generated += totals.generated;
+    prefilled += totals.prefilled;
+    RC_ASSERT(totals.peak_blocks <= c.fleet.shape.blocks);
+  }
+  std::int64_t preempted = 0;
+  for (std::size_t i = 0; i < run.outcomes.size(); ++i) {
+    const Request& request = c.load.requests[i];
+    const Outcome& outcome = run.outcomes[i];
+    RC_ASSERT(request.arrival <= outcome.scheduled && outcome.scheduled < outcome.first);
+    RC_ASSERT(outcome.first <= outcome.last && outcome.last <= run.end);
+    RC_ASSERT((request.output == 1) == (outcome.first == outcome.last));
+    outputs += request.output;
+    prompts += request.input - outcome.cached;
+    recomputed += outcome.recomputed;
+    preempted += outcome.preemptions;
+  }
+  RC_ASSERT(generated == outputs);
+  if (preempted == 0) { RC_ASSERT(prefilled == prompts); }
+  if (preempted > 0 && c.fleet.settings.preemption == Preemption::recompute && c.load.block_ids.empty()) {
+    // After a preemption the last generated token is computed too, which a decode step would have computed.
+    RC_ASSERT(prefilled >= prompts && prefilled <= prompts + recomputed + preempted);
+  }
+  if (c.fleet.settings.reserve == Reserve::whole) { RC_ASSERT(preempted == 0); }
+}
+
+RC_GTEST_PROP(Engine, never_preempted_requests_of_one_engine_start_in_the_order_of_arrival, ()) {
+  RandomCase c = random_case();
+  c.fleet.settings.policy = Policy::fcfs;
+  c.fleet.replicas = 1;
+  const FleetRun run = c.fleet.run(c.load);
+  std::vector<std::size_t> order(run.outcomes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return c.load.requests[a].arrival < c.load.requests[b].arrival;
+  });
+  for (std::size_t i = 1; i < order.size(); ++i) {
+    RC_ASSERT(run.outcomes[order[i - 1]].scheduled <= run.outcomes[order[i]].scheduled);
+  }
+}
+
+RC_GTEST_PROP(Engine, littles_law_holds_exactly_on_a_whole_run, ()) {
+  RandomCase c = random_case();
+  const FleetRun run = c.fleet.run(c.load);
+  double sojourn = 0;
+  for (std::size_t i = 0; i < run.outcomes.size(); ++i) {
+    sojourn += seconds_of(run.outcomes[i].last - c.load.requests[i].arrival);
+  }
+  RC_ASSERT(std::abs(run.system_integral - sojourn) <= 1e-9 * sojourn);
+}
+
+// One sequence at a time with one output token is a single server: Wq = rho s / (2 (1 - rho)) for fixed prompts
+// (M/D/1); lambda E[S^2] / (2 (1 - rho)) for random ones (Pollaczek-Khinchine). Standard error by batches.
+struct Waits {
+  double mean, error, idle;  // idle: part of the requests that do not wait
+};
+Waits waits_of(const Workload& load, const FleetRun& run) {
+  constexpr std::size_t kBatches = 40;
+  const std::size_t count = load.requests.size(), size = count / kBatches;
+  std::vector<double> means(kBatches);
+  double idle = 0;
+  for (std::size_t i = 0; i < size * kBatches; ++i) {
+    const double wait = seconds_of(run.outcomes[i].scheduled - load.requests[i].arrival);
+    means[i / size] += wait / static_cast<double>(size);
+    idle += wait == 0.0 ? 1.0 : 0.0;
+  }
+  const double mean = std::accumulate(means.begin(), means.end(), 0.0) / kBatches;
+  double variance = 0;
+  for (const double m : means) { variance += (m - mean) * (m - mean); }
+  return {mean, std::sqrt(variance / (kBatches - 1) / kBatches), idle / static_cast<double>(size * kBatches)};
+}
+
+TEST(Queueing, fixed_prompts_wait_as_in_m_d_1) {
+  TestFleet fleet;
+  fleet.settings.max_sequences = 1;
+  const double service = 10e-3 + 100 * 100e-6, rho = 0.7;  // 20 ms
+  Workload load = load_of(test::cases(200'000), rho / service, 100, 1, 1.0, 7);
+  const Waits waits = waits_of(load, fleet.run(load));
+  EXPECT_NEAR(waits.mean, rho * service / (2 * (1 - rho)), 3 * waits.error);
+  EXPECT_NEAR(waits.idle, 1 - rho, 0.02);
+}
+
+TEST(Queueing, random_prompts_wait_as_pollaczek_and_khinchine_say) {
+  TestFleet fleet;
+  fleet.settings.max_sequences = 1;
+  // Prompts of 1 to 300 tokens: S = 10 ms + 0.1 ms n.
+  double mean = 0, square = 0;
+  for (int n = 1; n <= 300; ++n) {
+    const double s = 10e-3 + 100e-6 * n;
+    mean += s / 300;
+    square += s * s / 300;
+  }
+  const double rho = 0.6, rate = rho / mean;
+  Workload load = load_of(test::cases(200'000), rate, 300, 1, 0.001, 11);
+  const Waits waits = waits_of(load, fleet.run(load));
+  EXPECT_NEAR(waits.mean, rate * square / (2 * (1 - rho)), 3 * waits.error);
+}
+
+// N clients without think time: in a whole run, N x time = sum of sojourns but for the clients that have no more
+// requests at the end. With equal requests in lock step it is exact.
+TEST(Queueing, a_closed_loop_keeps_its_clients_busy) {
+  TestFleet fleet;
+  LoadOptions options;
+  options.requests = 640;
+  options.clients = 16;
+  options.input = 50;
+  options.output = 40;
+  Workload load = generated(options);
+  const FleetRun run = fleet.run(load);
+  double sojourn = 0;
+  for (std::size_t i = 0; i < load.requests.size(); ++i) {
+    sojourn += seconds_of(run.outcomes[i].last - load.requests[i].arrival);
+  }
+  EXPECT_NEAR(sojourn, 16 * seconds_of(run.end), 1e-9 * sojourn);
+  EXPECT_EQ(run.most_in_system, 16);
+}
+
+// One request: chunks of 100 of 250 tokens are 3 iterations; then 9 decode steps at contexts 251 to 259.
+TEST(Engine, an_unloaded_request_takes_its_chunks_and_its_tokens) {
+  TestFleet fleet;
+  fleet.settings.max_batched_tokens = 100;
+  Workload load = load_of(1, 0.0, 250, 10, 1.0, 1);
+  const FleetRun run = fleet.run(load);
+  EXPECT_NEAR(seconds_of(run.outcomes[0].first), 3 * 10e-3 + 250 * 100e-6, 1e-12);
+  const double contexts = 9 * (251 + 259) / 2.0;
+  EXPECT_NEAR(seconds_of(run.outcomes[0].last - run.outcomes[0].first), 9 * (10e-3 + 20e-6) + contexts * 0.1e-6, 1e-12);
+  EXPECT_EQ(run.engines[0].iterations, 12);
+}
+
+// Two prompts of 100 with a budget of 150: the second is cut to 50, then 50 next to a decode of the first.
+TEST(Engine, a_prompt_is_cut_to_the_token_budget) {
+  TestFleet fleet;
+  fleet.settings.max_batched_tokens = 150;
+  Workload load = load_of(2, 0.0, 100, 3, 1.0, 1);
+  const FleetRun run = fleet.run(load);
+  const double first = 10e-3 + 150 * 100e-6;
+  EXPECT_NEAR(seconds_of(run.outcomes[0].first), first, 1e-12);
+  EXPECT_NEAR(seconds_of(run.outcomes[1].first), first + 10e-3 + 50 * 100e-6 + 20e-6 + 101 * 0.1e-6, 1e-12);
+}
+
+// A cache of 10 blocks of 4: two prompts of 16 (4 blocks each) grow until one must leave; it starts again at the end.
+TEST(Engine, the_youngest_request_is_preempted_and_starts_again) {
+  TestFleet fleet;
+  fleet.settings.block_tokens = 4;
+  fleet.shape.blocks = 10;
+  Workload load = load_of(2, 0.0, 16, 20, 1.0, 1);
+  const FleetRun run = fleet.run(load);
+  EXPECT_EQ(run.outcomes[0].preemptions, 0);
+  EXPECT_EQ(run.outcomes[1].preemptions, 1);
+  EXPECT_EQ(run.outcomes[1].recomputed, 20);  // at 20 positions both need their sixth block
+  EXPECT_GT(run.outcomes[1].last, run.outcomes[0].last);
+  EXPECT_EQ(run.engines[0].peak_blocks, 10);
+}
+
+TEST(Engine, a_request_longer_than_the_cache_is_refused) {
+  TestFleet fleet;
+  fleet.shape.blocks = 4;
+  Workload load = load_of(1, 0.0, 64, 1, 1.0, 1);
+  const auto run = run_fleet(load, {Pool{&fleet.settings, fleet.shape, &fleet.price, 1}}, {});
+  ASSERT_FALSE(run.has_value());
+  EXPECT_EQ(run.error().text(), "request 1 has 64 + 1 tokens: the cache of an engine holds 64");
+}
+
+TEST(Engine, below_saturation_every_wait_is_bounded) {
+  TestFleet fleet;
+  Workload load = load_of(test::cases(20'000), 20.0, 100, 20, 0.2, 3);
+  const FleetRun run = fleet.run(load);
+  for (std::size_t i = 0; i < load.requests.size(); ++i) {
+    ASSERT_LT(seconds_of(run.outcomes[i].scheduled - load.requests[i].arrival), 1.0);
+  }
+}
+
+}  // namespace orrery::serving::engine_test

@@ -1,0 +1,309 @@
+#include "orrery/serving/fleet.hpp"
+
+#include <algorithm>
+#include <queue>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "orrery/core/random.hpp"
+
+namespace orrery::serving {
+
+namespace {
+
+// The engines of one pool, and the router in front of them.
+class Front {
+ public:
+  Front(const Pool& pool, const FleetOptions& options, const Workload& load, std::vector<Outcome>& outcomes,
+        std::int32_t first)
+      : options_(options),
+        load_(load),
+        block_tokens_(pool.settings->block_tokens),
+        first_(first),
+        random_(options.seed + 77) {
+    for (std::int64_t i = 0; i < pool.replicas; ++i) {
+      engines_.push_back(std::make_unique<Engine>(*pool.settings, pool.shape, *pool.price, load, outcomes));
+    }
+    seen_.resize(engines_.size());
+    sent_.resize(engines_.size());
+  }
+
+  [[nodiscard]] std::size_t size() const { return engines_.size(); }
+  [[nodiscard]] Engine& engine(std::size_t i) { return *engines_[i]; }
+  [[nodiscard]] std::int32_t first() const { return first_; }
+  [[nodiscard]] std::int64_t block_tokens() const { return block_tokens_; }
+
+  std::size_t choose(const Request& request, Ticks now) {
+    const std::size_t count = engines_.size();
+    if (count == 1) { return 0; }
+    if (options_.routing == Routing::round_robin) { return turn_++ % count; }
+    if (options_.routing == Routing::random) {
+      return static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(count)));
+    }
+    if (options_.routing == Routing::session && request.session >= 0) {
+      return static_cast<std::size_t>(request.session) % count;
+    }
+    look(now);
+    const std::size_t start = turn_++ % count;  // ties take turns
+    std::size_t best = start;
+    double least = load_of(best, request);
+    for (std::size_t k = 1; k < count; ++k) {
+      const std::size_t i = (start + k) % count;
+      const double load = load_of(i, request);
+      if (load < least) {
+        least = load;
+        best = i;
+      }
+    }
+    sent_[best] += cost_of(best, request);
+    return best;
+  }
+
+ private:
+  // The router's view, not older than signal_age.
+  void look(Ticks now) {
+    if (looked_ >= 0 && options_.signal_age > 0 && now - looked_ < options_.signal_age) { return; }
+    looked_ = now;
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      const Engine& engine = *engines_[i];
+      const double held = static_cast<double>(engine.used_blocks() * block_tokens_);
+      seen_[i] = by_requests() ? static_cast<double>(engine.outstanding())
+                               : static_cast<double>(engine.waiting_tokens()) + kHeldWeight * held;
+      sent_[i] = 0.0;
+    }
+  }
+
+  [[nodiscard]] bool by_requests() const {
+    return options_.routing == Routing::least_outstanding || options_.routing == Routing::session;
+  }
+
+  // What a request adds to the load of an engine.
+  [[nodiscard]] double cost_of(std::size_t i, const Request& request) const {
+    if (by_requests()) { return 1.0; }
+    return options_.routing == Routing::prefix_aware ? left_of(i, request) : static_cast<double>(request.input);
+  }
+
+  [[nodiscard]] double left_of(std::size_t i, const Request& request) const {
+    const auto hits = request.blocks > 0 ? engines_[i]->prefixes().hits(load_.blocks_of(request)) : 0;
+    return static_cast<double>(std::max<std::int64_t>(0, request.input - hits * load_.block_tokens));
+  }
+
+  [[nodiscard]] double load_of(std::size_t i, const Request& request) const {
+    const double known = seen_[i] + sent_[i];
+    return options_.routing == Routing::prefix_aware ? known + left_of(i, request) : known;
+  }
+
+  // A held position of the cache delays later requests less than a prompt token that waits: every iteration reads it,
+  // and it is computed once.
+  static constexpr double kHeldWeight = 0.1;
+
+  const FleetOptions& options_;
+  const Workload& load_;
+  std::int64_t block_tokens_;
+  std::int32_t first_;
+  RandomStream random_;
+  std::vector<std::unique_ptr<Engine>> engines_;
+  std::vector<double> seen_, sent_;
+  Ticks looked_ = -1;
+  std::size_t turn_ = 0;
+};
+
+struct Due {
+  Ticks at;
+  std::int64_t what;
+  friend bool operator>(const Due& a, const Due& b) { return a.at != b.at ? a.at > b.at : a.what > b.what; }
+};
+using Dues = std::priority_queue<Due, std::vector<Due>, std::greater<>>;
+
+class FleetSimulation {
+ public:
+  FleetSimulation(Workload& load, const std::vector<Pool>& pools, const FleetOptions& options)
+      : load_(load), options_(options) {
+    run_.outcomes.resize(load.requests.size());
+    std::int32_t first = 0;
+    for (const Pool& pool : pools) {
+      fronts_.emplace_back(pool, options, load, run_.outcomes, first);
+      first += static_cast<std::int32_t>(pool.replicas);
+    }
+    scheduled_.assign(static_cast<std::size_t>(first), kNever);
+    sending_.assign(fronts_.front().size(), 0);
+  }
+
+  Result<FleetRun> run() {
+    for (std::size_t i = 0; i < load_.requests.size(); ++i) {
+      for (Front& front : fronts_) {
+        if (!front.engine(0).can_hold(load_.requests[i])) {
+          const Request& r = load_.requests[i];
+          return fail(fmt::format("request {} has {} + {} tokens: the cache of an engine holds {}", i + 1, r.input,
+                                  r.output, front.engine(0).blocks() * front.block_tokens()));
+        }
+      }
+    }
+    start_clients();
+    for (;;) {
+      const Ticks arrival = next_arrival();
+      const Ticks transfer = transfers_.empty() ? kNever : transfers_.top().at;
+      const Ticks engine = engines_.empty() ? kNever : engines_.top().at;
+      const Ticks now = std::min({arrival, transfer, engine});
+      if (now == kNever) { break; }
+      if (now > static_cast<Ticks>(kLongestSeconds * kTicksPerSecond)) {
+        return fail(
+            fmt::format("the simulated time exceeds {:.0f} s; give fewer requests or a higher rate", kLongestSeconds));
+      }
+      if (arrival == now) {
+        take_arrivals(now);
+      } else if (transfer == now) {
+        take_transfers(now);
+      } else if (!advance_engine()) {
+        return fail("interrupted");
+      }
+    }
+    for (Front& front : fronts_) {
+      for (std::size_t i = 0; i < front.size(); ++i) { run_.engines.push_back(front.engine(i).totals()); }
+    }
+    ORRERY_ASSERT(in_system_ == 0);
+    return std::move(run_);
+  }
+
+ private:
+  void start_clients() {
+    if (load_.clients == 0) { return; }
+    for (; next_ < load_.clients && next_ < std::ssize(load_.requests); ++next_) { timed_.push({0, next_}); }
+  }
+
+  [[nodiscard]] Ticks next_arrival() const {
+    if (load_.clients > 0) { return timed_.empty() ? kNever : timed_.top().at; }
+    return next_ < std::ssize(load_.requests) ? load_.requests[static_cast<std::size_t>(next_)].arrival : kNever;
+  }
+
+  void count(std::int64_t change, Ticks now) {
+    run_.system_integral += static_cast<double>(in_system_) * seconds_of(now - counted_);
+    counted_ = now;
+    in_system_ += change;
+    run_.most_in_system = std::max(run_.most_in_system, in_system_);
+  }
+
+  void take_arrivals(Ticks now) {
+    woken_.clear();
+    while (next_arrival() == now) {
+      std::int64_t request = next_;
+      if (load_.clients > 0) {
+        request = timed_.top().what;
+        timed_.pop();
+        load_.requests[static_cast<std::size_t>(request)].arrival = now;
+      } else {
+        ++next_;
+      }
+      count(1, now);
+      send(fronts_.front(), request, now, false);
+    }
+    wake(fronts_.front(), now);
+  }
+
+  void send(Front& front, std::int64_t request, Ticks now, bool prefilled) {
+    const std::size_t i = front.choose(load_.requests[static_cast<std::size_t>(request)], now);
+    run_.outcomes[static_cast<std::size_t>(request)].engine = front.first() + static_cast<std::int32_t>(i);
+    front.engine(i).arrive(request, now, prefilled);
+    woken_.push_back(i);
+  }
+
+  void wake(Front& front, Ticks now) {
+    std::sort(woken_.begin(), woken_.end());
+    woken_.erase(std::unique(woken_.begin(), woken_.end()), woken_.end());
+    for (const std::size_t i : woken_) {
+      front.engine(i).wake(now);
+      schedule(front, i);
+    }
+    woken_.clear();
+  }
+
+  // Queues the engine's next event, unless it is queued already.
+  void schedule(Front& front, std::size_t i) {
+    const auto number = static_cast<std::size_t>(front.first()) + i;
+    const Ticks at = front.engine(i).next();
+    if (at == scheduled_[number]) { return; }
+    scheduled_[number] = at;
+    if (at < kNever) { engines_.push({at, static_cast<std::int64_t>(number)}); }
+  }
+
+  bool advance_engine() {
+    const Due due = engines_.top();
+    engines_.pop();
+    const auto number = static_cast<std::size_t>(due.what);
+    if (scheduled_[number] != due.at) { return true; }  // an arrival has shortened it
+    scheduled_[number] = kNever;
+    const bool is_last = number >= static_cast<std::size_t>(fronts_.back().first());
+    Front& front = is_last ? fronts_.back() : fronts_.front();
+    const std::size_t i = number - static_cast<std::size_t>(front.first());
+    Engine& engine = front.engine(i);
+    engine.advance();
+    for (const std::int64_t request : engine.ended()) {
+      if (is_last) {
+        end(due.at);
+      } else {
+        hand_over(i, request, due.at);
+      }
+    }
+    schedule(front, i);
+    constexpr std::int64_t kOften = 1 << 16;
+    return ++events_ % kOften != 0 || !options_.keep_going || options_.keep_going(ended_);
+  }
+
+  void end(Ticks now) {
+    run_.end = now;
+    ++ended_;
+    count(-1, now);
+    // A tick later: iterations that start now, on any engine, do not see it.
+    if (load_.clients > 0 && next_ < std::ssize(load_.requests)) { timed_.push({now + load_.think + 1, next_++}); }
+  }
+
+  // One transfer of an engine at a time, in the order of their prompts' ends.
+  void hand_over(std::size_t engine, std::int64_t request, Ticks now) {
+    const Request& r = load_.requests[static_cast<std::size_t>(request)];
+    const Outcome& outcome = run_.outcomes[static_cast<std::size_t>(request)];
+    if (r.output == 1) {
+      end(now);
+      return;
+    }
+    const TransferPolicy& transfer = options_.transfer;
+    const Ticks whole = r.input * transfer.token;
+    Ticks exposed = whole;
+    if (transfer.layers > 0) {  // the layers before the last are sent under the prompt
+      exposed = std::max(whole / transfer.layers, whole - (now - outcome.scheduled));
+    }
+    const Ticks at = std::max(now, sending_[engine]) + transfer.latency + exposed;
+    sending_[engine] = at;
+    run_.transfer_s += seconds_of(at - now);
+    transfers_.push({at, request});
+  }
+
+  void take_transfers(Ticks now) {
+    while (!transfers_.empty() && transfers_.top().at == now) {
+      const std::int64_t request = transfers_.top().what;
+      transfers_.pop();
+      run_.outcomes[static_cast<std::size_t>(request)].first = now;
+      send(fronts_.back(), request, now, true);
+    }
+    wake(fronts_.back(), now);
+  }
+
+  Workload& load_;
+  const FleetOptions& options_;
+  FleetRun run_;
+  std::vector<Front> fronts_;
+  Dues timed_, transfers_, engines_;
+  std::vector<Ticks> scheduled_, sending_;
+  std::vector<std::size_t> woken_;
+  std::int64_t next_ = 0, in_system_ = 0, ended_ = 0, events_ = 0;
+  Ticks counted_ = 0;
+};
+
+}  // namespace
+
+Result<FleetRun> run_fleet(Workload& load, const std::vector<Pool>& pools, const FleetOptions& options) {
+  ORRERY_ASSERT(pools.size() == 1 || pools.size() == 2);
+  return FleetSimulation(load, pools, options).run();
+}
+
+}  // namespace orrery::serving

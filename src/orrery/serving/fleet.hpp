@@ -1,0 +1,78 @@
+// Engines behind a router: one pool that prefills and decodes, or a pool for each with a transfer of keys and values
+// between them. Docs: docs/models/serving.md.
+//
+// Events in the order of time; at equal times arrivals are first, then engines by number. Engines are independent
+// between routing decisions.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "orrery/config/codec.hpp"
+#include "orrery/core/error.hpp"
+#include "orrery/serving/engine.hpp"
+
+namespace orrery::serving {
+
+enum class Routing : std::uint8_t {
+  round_robin,
+  random,
+  least_outstanding,  // requests that wait or run
+  least_tokens,       // prompt tokens that wait, and blocks that are held
+  prefix_aware,       // prompt tokens left to compute after hits, and blocks that are held
+  session,            // the engine of the session; least outstanding for a new one
+};
+
+struct Pool {
+  const EngineSettings* settings = nullptr;
+  EngineShape shape;
+  StepPrice* price = nullptr;  // shared by its engines
+  std::int64_t replicas = 1;
+};
+
+// From a prefill engine to a decode engine.
+struct TransferPolicy {
+  Ticks latency = 0;
+  Ticks token = 0;          // a position of the cache, all lanes together
+  std::int64_t layers = 0;  // sent while later layers compute; 0: after the prompt
+};
+
+struct FleetOptions {
+  Routing routing = Routing::least_outstanding;
+  Ticks signal_age = 0;  // how old the router's view of engines may be
+  TransferPolicy transfer;
+  std::uint64_t seed = 1;
+  std::function<bool(std::int64_t done)> keep_going;  // called now and then; false: stop with an error
+};
+
+struct FleetRun {
+  std::vector<Outcome> outcomes;      // [request]
+  std::vector<EngineTotals> engines;  // of the pools, one after the other
+  Ticks end = 0;                      // when the last request ended
+  double system_integral = 0;         // of the number of requests in the system, over time in seconds
+  std::int64_t most_in_system = 0;
+  double transfer_s = 0;  // exposed transfers, sum over requests
+};
+
+// `pools`: one, or prefill and decode. Sets arrivals of a closed loop in `load`. Errors: a request that no cache holds.
+[[nodiscard]] Result<FleetRun> run_fleet(Workload& load, const std::vector<Pool>& pools, const FleetOptions& options);
+
+}  // namespace orrery::serving
+
+namespace orrery::config {
+
+template <>
+struct EnumNames<serving::Routing> {
+  using R = serving::Routing;
+  static constexpr std::array<std::pair<R, std::string_view>, 6> value{{{R::round_robin, "round-robin"},
+                                                                        {R::random, "random"},
+                                                                        {R::least_outstanding, "least-outstanding"},
+                                                                        {R::least_tokens, "least-tokens"},
+                                                                        {R::prefix_aware, "prefix-aware"},
+                                                                        {R::session, "session"}}};
+};
+
+}  // namespace orrery::config

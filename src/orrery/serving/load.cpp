@@ -1,0 +1,94 @@
+#include "orrery/serving/load.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+namespace orrery::serving {
+
+double Draws::uniform() {
+  constexpr double kScale = 1.0 / 9007199254740992.0;  // 2^-53
+  return (static_cast<double>(stream_.bits() >> 11U) + 0.5) * kScale;
+}
+
+double Draws::exponential() { return -std::log(uniform()); }
+
+// Box and Muller.
+double Draws::normal() {
+  const double radius = std::sqrt(2.0 * exponential());
+  return radius * std::cos(2.0 * std::numbers::pi * uniform());
+}
+
+// Marsaglia and Tsang, A simple method for generating gamma variables, 2000.
+double Draws::gamma(double shape) {
+  const double boosted = shape < 1.0 ? shape + 1.0 : shape;
+  const double d = boosted - 1.0 / 3.0, c = 1.0 / std::sqrt(9.0 * d);
+  for (;;) {
+    const double x = normal(), root = 1.0 + c * x;
+    if (root <= 0.0) { continue; }
+    const double v = root * root * root;
+    if (std::log(uniform()) >= 0.5 * x * x + d - d * v + d * std::log(v)) { continue; }
+    const double drawn = shape < 1.0 ? d * v * std::pow(uniform(), 1.0 / shape) : d * v;
+    return drawn / shape;
+  }
+}
+
+namespace {
+
+// Purposes of streams of random numbers: a load that differs in its rate alone has the same lengths.
+constexpr std::uint64_t kArrivals = 1, kInputs = 2, kOutputs = 3, kPrefixes = 4;
+
+double gap(Draws& draws, double cv) {
+  if (cv == 0.0) { return 1.0; }
+  return cv == 1.0 ? draws.exponential() : draws.gamma(1.0 / (cv * cv));
+}
+
+std::int64_t length_of(Draws& draws, std::int64_t nominal, const LoadOptions& options) {
+  if (options.length_cv > 0.0) {
+    const double variance = std::log(1.0 + options.length_cv * options.length_cv);
+    const double drawn = std::exp(std::sqrt(variance) * draws.normal() - 0.5 * variance);
+    return std::max<std::int64_t>(1, std::llround(static_cast<double>(nominal) * drawn));
+  }
+  if (options.range >= 1.0) { return nominal; }
+  const auto least = static_cast<std::int64_t>(std::ceil(options.range * static_cast<double>(nominal)));
+  return draws.between(std::max<std::int64_t>(1, least), nominal);
+}
+
+void add_prefixes(Workload& load, const LoadOptions& options) {
+  const std::int64_t blocks = options.prefix_tokens / kPrefixBlock;
+  if (options.prefix_groups == 0 || blocks == 0) { return; }
+  load.block_tokens = kPrefixBlock;
+  for (std::int64_t i = 0; i < options.prefix_groups * blocks; ++i) {
+    load.block_ids.push_back(static_cast<std::uint32_t>(i));
+  }
+  Draws draws(options.seed, kPrefixes);
+  for (Request& request : load.requests) {
+    request.first_block = static_cast<std::uint32_t>(draws.between(0, options.prefix_groups - 1) * blocks);
+    request.blocks = static_cast<std::uint32_t>(std::min(blocks, request.input / kPrefixBlock));
+  }
+}
+
+}  // namespace
+
+Workload generated(const LoadOptions& options) {
+  Workload load;
+  load.clients = options.clients;
+  load.think = ticks_of(options.think);
+  load.requests.reserve(static_cast<std::size_t>(options.requests));
+  Draws arrivals(options.seed, kArrivals), inputs(options.seed, kInputs), outputs(options.seed, kOutputs);
+  double at = 0.0;  // in mean gaps, so that rates share their draws
+  for (std::int64_t i = 0; i < options.requests; ++i) {
+    Request request;
+    if (options.rate > 0.0) {
+      at += gap(arrivals, options.cv);
+      request.arrival = ticks_of(Seconds(at / options.rate));
+    }
+    request.input = length_of(inputs, options.input, options);
+    request.output = length_of(outputs, options.output, options);
+    load.requests.push_back(request);
+  }
+  add_prefixes(load, options);
+  return load;
+}
+
+}  // namespace orrery::serving

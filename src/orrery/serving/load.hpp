@@ -1,0 +1,62 @@
+// Requests: arrivals and lengths by distribution, or from a trace.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "orrery/core/error.hpp"
+#include "orrery/core/random.hpp"
+#include "orrery/serving/request.hpp"
+
+namespace orrery::serving {
+
+// Draws of distributions, the same on every machine with the same elementary functions.
+class Draws {
+ public:
+  Draws(std::uint64_t seed, std::uint64_t purpose) : stream_(seed * 0x9E3779B97F4A7C15U + purpose) { stream_.bits(); }
+
+  [[nodiscard]] double uniform();      // in (0, 1)
+  [[nodiscard]] double exponential();  // of mean 1
+  [[nodiscard]] double normal();
+  [[nodiscard]] double gamma(double shape);  // of mean 1
+  [[nodiscard]] std::int64_t between(std::int64_t least, std::int64_t most) {
+    return least + stream_.below(most - least + 1);
+  }
+
+ private:
+  RandomStream stream_;
+};
+
+struct LoadOptions {
+  std::int64_t requests = 0;
+  double rate = 0.0;         // requests per second, open loop; 0: all arrive at the start
+  double cv = 1.0;           // coefficient of variation of the times between arrivals; 1: Poisson, 0: constant
+  std::int64_t clients = 0;  // closed loop
+  Seconds think;
+  std::int64_t input = 0, output = 0;
+  double range = 1.0;                                 // lengths are uniform from this part of them to the whole
+  double length_cv = 0.0;                             // lengths are log-normal with these means; 0: by range
+  std::int64_t prefix_groups = 0, prefix_tokens = 0;  // the first tokens of an input are those of a random group
+  std::uint64_t seed = 1;
+};
+
+inline constexpr std::int64_t kPrefixBlock = 16;  // tokens of the blocks of shared prefixes
+
+[[nodiscard]] Workload generated(const LoadOptions& options);
+
+struct TraceOptions {
+  std::optional<std::int64_t> requests;  // repeated if the trace has fewer; not given: all of them
+  double speed = 1.0;                    // arrivals come so many times as fast
+  std::int64_t block_tokens = 512;       // tokens of a block of `block_ids`
+  std::int64_t clients = 0;              // closed loop: arrivals of the trace have no meaning
+  Seconds think;
+  std::optional<double> rate;  // Poisson arrivals instead of those of the trace
+  std::uint64_t seed = 1;
+};
+
+// A CSV file with the columns arrival_s, input_tokens, output_tokens and perhaps block_ids (hashes, runs as a-b),
+// priority, session. Errors name the line: cells without a number, arrivals out of order, empty requests.
+[[nodiscard]] Result<Workload> trace_of(const std::string& file, const TraceOptions& options);
+
+}  // namespace orrery::serving

@@ -1,0 +1,282 @@
+#include "orrery/serving/program_price.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "orrery/core/error.hpp"
+#include "orrery/core/integers.hpp"
+#include "orrery/cost/kernel_cost.hpp"
+#include "orrery/parallel/blocks.hpp"
+#include "orrery/parallel/item_times.hpp"
+#include "orrery/serving/engine_settings.hpp"
+
+namespace orrery::serving {
+
+namespace {
+
+constexpr std::int64_t kFirstContext = 2;      // of the decode step of a prompt of one token
+constexpr std::int64_t kLongPrompt = 1 << 17;  // to find windows of attention
+
+bool is_attention(const parallel::Item& item) {
+  return item.kernel() != nullptr && item.kernel()->kernel.kind == hardware::KernelKind::attention;
+}
+
+// Pairs of queries and keys of a causal prompt; windowed as operators count them (operators_core.cpp).
+double causal_pairs(double length, double window) {
+  const double reach = window > 0.0 ? std::min(window, length) : length;
+  return length * reach - 0.5 * reach * reach;
+}
+
+// Numbers of tokens that are priced: 16 in each octave.
+std::int64_t below(std::int64_t tokens) {
+  if (tokens <= 32) { return tokens; }
+  const int shift = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(tokens))) - 5;
+  return tokens >> shift << shift;
+}
+std::int64_t above(std::int64_t tokens) {
+  if (tokens <= 32) { return tokens; }
+  const int shift = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(tokens))) - 5;
+  return ((tokens - 1) >> shift << shift) + (std::int64_t{1} << shift);
+}
+
+}  // namespace
+
+ProgramPrice::ProgramPrice(const workload::Model& model, const hardware::Cluster& cluster, const hardware::Stack& stack,
+                           const parallel::Job& job, const parallel::Plan& plan, const PriceOptions& options)
+    : model_(model),
+      stack_(stack),
+      job_(job),
+      plan_(plan),
+      options_(options),
+      fabric_(cluster, stack.transfers),
+      collectives_(fabric_),
+      lowerer_(model, cluster, stack) {
+  find_prompt_cores();
+}
+
+parallel::Job ProgramPrice::job_of(std::int64_t per_rank, std::int64_t prompt) const {
+  parallel::Job job = job_;
+  job.task = parallel::Task::inference;
+  job.global_batch = per_rank * plan_.dp;
+  job.prompt = prompt;
+  job.generate = 2;
+  job.seq = prompt + 1;
+  return job;
+}
+
+parallel::Plan ProgramPrice::plan_of(std::int64_t per_rank) const {
+  parallel::Plan plan = plan_;
+  plan.micro_batch = per_rank;
+  return plan;
+}
+
+const parallel::Program& ProgramPrice::lower(std::int64_t per_rank, std::int64_t prompt) {
+  lowerer_.forget();
+  return lowerer_.lower(job_of(per_rank, prompt), plan_of(per_rank)).program;
+}
+
+// With pipeline stages, an iteration is as many micro-batches, all in flight.
+std::int64_t ProgramPrice::per_rank(std::int64_t all) const { return ceil_div(all, plan_.dp * plan_.pp); }
+
+void ProgramPrice::add_stage(Table& table, const parallel::Program& program, const parallel::ChunkProgram& chunk) {
+  const auto time_of = [&](const parallel::Block& block, bool decodes, double repeat) {
+    Seconds time;
+    for (const auto& item : block.items) {
+      if (const auto* launch = item.kernel()) {
+        if (decodes && launch->growth != workload::Growth{}) {
+          table.cores.push_back({*launch, repeat});
+        } else if (decodes || !is_attention(item)) {
+          time += parallel::price_kernel(*launch, fabric_);
+        }
+      } else if (const auto* call = item.collective()) {
+        time += parallel::price_call(call->call, fabric_, program.mesh, &collectives_);
+      }
+    }
+    // Prompts run eagerly, kernel by kernel; decode steps as one captured graph.
+    const Seconds host = decodes ? block.launch : parallel::host_time(block, stack_);
+    return repeat * max(time, host);
+  };
+  for (const auto& use : chunk.forward) {
+    const parallel::Block& block = program.block(use.work);
+    if (block.name.starts_with("head")) { continue; }
+    table.linear += time_of(block, false, static_cast<double>(use.repeat));
+  }
+  for (const auto& use : chunk.decode) {
+    const parallel::Block& block = program.block(use.work);
+    const Seconds time = time_of(block, true, static_cast<double>(use.repeat));
+    (block.name.starts_with("head") ? table.head : table.decode) += time;
+  }
+}
+
+ProgramPrice::Table& ProgramPrice::table(std::int64_t per_rank) {
+  const auto index = static_cast<std::size_t>(per_rank);
+  if (index < found_.size() && found_[index] != nullptr) { return *found_[index]; }
+  const auto [entry, is_new] = few_.try_emplace(per_rank);
+  Table& table = entry->second;
+  if (is_new) {
+    const parallel::Program& program = lower(per_rank, 1);
+    Seconds hops;
+    for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
+      add_stage(table, program, program.program_of(program.class_of(stage).chunks.front()));
+      if (plan_.pp > 1) {
+        hops +=
+            fabric_.transfer(program.transfer_bytes, program.mesh.transfer_dimension[static_cast<std::size_t>(stage)]);
+      }
+    }
+    table.linear += hops;
+    table.decode += hops;
+  }
+  if (index >= found_.size()) { found_.resize(index + 1); }
+  found_[index] = &table;
+  return table;
+}
+
+// ---- decode ----
+
+Seconds ProgramPrice::core_time(const Table& table, std::int64_t context) const {
+  Seconds time;
+  const std::int64_t grown = std::max<std::int64_t>(0, context - kFirstContext);
+  for (const Core& core : table.cores) { time += core.repeat * parallel::price_kernel(core.launch, fabric_, grown); }
+  return time;
+}
+
+// Attention over 2^octave positions of each sequence.
+Ticks ProgramPrice::core_at(Table& table, std::size_t octave) {
+  while (table.at.size() <= octave) {
+    table.at.push_back(ticks_of(core_time(table, std::int64_t{1} << table.at.size())));
+  }
+  return table.at[octave];
+}
+
+DecodeLine ProgramPrice::core_line(std::int64_t sequences, std::int64_t contexts) {
+  const std::int64_t mean = std::max<std::int64_t>(1, contexts / sequences);
+  Table& t = table(per_rank(sequences));
+  if (options_.exact == Exact::yes) { return {ticks_of(core_time(t, mean)), 0, contexts}; }
+  const auto octave = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(mean)) - 1);
+  const Ticks low = core_at(t, octave), high = core_at(t, octave + 1);
+  const std::int64_t begin = sequences << octave;
+  const double slope = static_cast<double>(high - low) / static_cast<double>(begin);
+  DecodeLine line;
+  line.per_token = std::llround(slope);
+  line.at = low + line.per_token * (contexts - begin);
+  line.last = 2 * begin - 1;
+  return line;
+}
+
+DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
+  DecodeLine line = core_line(sequences, contexts);
+  const std::int64_t positions = (1 + options_.drafts) * sequences;
+  const Table& t = table(captured_size(per_rank(positions), options_.largest_graph));
+  line.at += ticks_of(t.decode + t.head);
+  if (options_.drafts == 0) { return line; }
+  const Table& draft = table(captured_size(per_rank(sequences), options_.largest_graph));
+  const double part = options_.draft_layers / static_cast<double>(model_.layers);
+  const Ticks drafting = ticks_of(part * draft.decode + draft.head);
+  line.at += options_.drafts * drafting;
+  line.at = std::llround(static_cast<double>(line.at) / options_.tokens_per_step);
+  line.per_token = std::llround(static_cast<double>(line.per_token) / options_.tokens_per_step);
+  return line;
+}
+
+// ---- prompts ----
+
+void ProgramPrice::find_prompt_cores() {
+  const auto each = [&](const parallel::Program& program, const auto& visit) {
+    for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
+      const auto& chunk = program.program_of(program.class_of(stage).chunks.front());
+      for (const auto& use : chunk.forward) {
+        for (const auto& item : program.block(use.work).items) {
+          if (is_attention(item)) { visit(item.kernel()->kernel, static_cast<double>(use.repeat)); }
+        }
+      }
+    }
+  };
+  each(lower(1, 1), [&](const hardware::Kernel& kernel, double repeat) {
+    prompt_cores_.push_back({kernel, repeat, kernel.flops.value() / causal_pairs(1.0, 0.0), 0.0, {}});
+  });
+  const Table& one = table(1);
+  for (std::size_t i = 0; i < prompt_cores_.size() && prompt_cores_.size() == one.cores.size(); ++i) {
+    prompt_cores_[i].kept = one.cores[i].launch.growth.bytes;
+  }
+  if (model_.sliding_window == 0) { return; }
+  std::size_t i = 0;
+  each(lower(1, kLongPrompt), [&](const hardware::Kernel& kernel, double) {
+    PromptCore& core = prompt_cores_[i++];
+    const double length = static_cast<double>(kLongPrompt), pairs = kernel.flops.value() / core.flops_per_pair;
+    const double root = std::sqrt(std::max(0.0, length * length - 2.0 * pairs));
+    if (root > 1.0) { core.window = std::round(length - root); }
+  });
+}
+
+// Attention of parts of prompts: one kernel for each kind of layer, with as many queries and keys as the mean part has.
+Seconds ProgramPrice::prompt_time(std::span<const Chunk> chunks) const {
+  if (chunks.empty()) { return {}; }
+  const auto count = static_cast<std::int64_t>(chunks.size());
+  const double share = 1.0 / static_cast<double>(plan_.dp);  // of a rank
+  Seconds time;
+  for (const PromptCore& core : prompt_cores_) {
+    double pairs = 0.0, tokens = 0.0, seen = 0.0;
+    for (const Chunk& chunk : chunks) {
+      const auto own = static_cast<double>(chunk.tokens), context = static_cast<double>(chunk.context);
+      pairs += causal_pairs(context + own, core.window) - causal_pairs(context, core.window);
+      tokens += own;
+      seen += core.window > 0.0 ? std::min(context, core.window) : context;
+    }
+    hardware::Kernel kernel = core.kernel;
+    const auto mean = [&](double sum) { return std::max<std::int64_t>(1, std::llround(sum / real(count))); };
+    kernel.batch *= ceil_div(count, plan_.dp);
+    kernel.m = mean(tokens);
+    kernel.n = mean(tokens + seen);
+    kernel.flops = Flops(share * core.flops_per_pair * pairs);
+    kernel.bytes = share * (tokens * core.kernel.bytes + seen * core.kept);
+    time += core.repeat * cost::kernel_cost(kernel, fabric_.cluster().accelerator).time;
+  }
+  return time;
+}
+
+Seconds ProgramPrice::linear_time(std::int64_t tokens) {
+  const auto index = static_cast<std::size_t>(tokens);
+  if (index >= linear_.size()) { linear_.resize(index + 1, -1.0); }
+  if (linear_[index] >= 0.0) { return Seconds(linear_[index]); }
+  const std::int64_t low = options_.exact == Exact::yes ? tokens : below(tokens);
+  const std::int64_t high = options_.exact == Exact::yes ? tokens : above(tokens);
+  double time = table(low).linear.value();
+  if (high > low) {
+    const double part = static_cast<double>(tokens - low) / static_cast<double>(high - low);
+    time += part * (table(high).linear.value() - time);
+  }
+  linear_[index] = time;
+  return Seconds(time);
+}
+
+Ticks ProgramPrice::mixed(const MixedStep& step) {
+  std::int64_t tokens = step.decodes, longest = 0;
+  for (const Chunk& chunk : step.chunks) {
+    tokens += chunk.tokens;
+    longest = std::max(longest, chunk.tokens);
+  }
+  const std::int64_t of_rank = std::max(per_rank(tokens), plan_.dp > 1 ? ceil_div(longest, plan_.pp) : 0);
+  Seconds time = linear_time(of_rank);
+  if (step.sampling > 0) { time += table(captured_size(per_rank(step.sampling), options_.largest_graph)).head; }
+  time += prompt_time(step.chunks);
+  Ticks ticks = ticks_of(time);
+  if (step.decodes > 0) { ticks += core_line(step.decodes, step.contexts).at; }
+  return ticks;
+}
+
+EngineMemory ProgramPrice::memory(std::int64_t most_tokens) {
+  EngineMemory memory;
+  const Table& one = table(1);
+  double kept = 0.0;
+  for (const Core& core : one.cores) { kept += core.repeat * core.launch.growth.bytes.value(); }
+  memory.kv_per_token = Bytes(kept / static_cast<double>(plan_.pp));
+  const parallel::Program& program = lower(per_rank(most_tokens), 1);
+  for (const auto& need : program.memory) {
+    memory.weights = max(memory.weights, need.weights);
+    memory.activations = max(memory.activations, need.activations + need.buffers);
+  }
+  return memory;
+}
+
+}  // namespace orrery::serving

@@ -1,0 +1,109 @@
+// The time of an iteration from the lowered program of the model on one engine's ranks.
+//
+// A program of m sequences with one-token prompts has all that an iteration needs: its prefill segment is the work of m
+// tokens, its decode segment that of m sequences, each without attention over the cache, which depends on lengths and
+// is priced by itself. What was priced once is kept: a step then costs a few look-ups.
+//
+// Left out: sequences of unequal length in one attention kernel (all have the mean length); latents that a chunk
+// projects up again; differences between the ranks of data-parallel attention but for the longest chunk.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "orrery/hardware/cluster.hpp"
+#include "orrery/hardware/stack.hpp"
+#include "orrery/network/fabric.hpp"
+#include "orrery/network/price_cache.hpp"
+#include "orrery/parallel/lowerer.hpp"
+#include "orrery/parallel/plan.hpp"
+#include "orrery/serving/step_price.hpp"
+#include "orrery/workload/model.hpp"
+
+namespace orrery::serving {
+
+enum class Exact : std::uint8_t {
+  no,   // numbers of tokens are interpolated between 16 points an octave, contexts between points of an octave
+  yes,  // each is priced: as slow as an estimate, for static batches
+};
+
+struct PriceOptions {
+  std::int64_t largest_graph = 0;  // decode steps of up to so many sequences run the next larger captured graph
+  Exact exact = Exact::no;
+  // Speculation: a decode iteration verifies so many drafts of every sequence, and generates a mean number of tokens.
+  // Times are those of one token.
+  std::int64_t drafts = 0;
+  double tokens_per_step = 1.0;
+  double draft_layers = 1.0;
+};
+
+// What one engine runs on.
+struct EngineMemory {
+  Bytes weights, activations;  // of the fullest rank; activations of an iteration with the most tokens
+  Bytes kv_per_token;          // of the rank that keeps most
+};
+
+class ProgramPrice final : public StepPrice {
+ public:
+  // `plan` has the degrees of one engine; dp > 1 is data-parallel attention. Model, cluster and stack must outlive it.
+  // Requires a plan that is valid for batches of one sequence per rank.
+  ProgramPrice(const workload::Model& model, const hardware::Cluster& cluster, const hardware::Stack& stack,
+               const parallel::Job& job, const parallel::Plan& plan, const PriceOptions& options);
+
+  [[nodiscard]] DecodeLine decode(std::int64_t sequences, std::int64_t contexts) override;
+  [[nodiscard]] Ticks mixed(const MixedStep& step) override;
+
+  [[nodiscard]] EngineMemory memory(std::int64_t most_tokens);
+  [[nodiscard]] const network::Fabric& fabric() const { return fabric_; }
+
+ private:
+  // Attention of a decode step that becomes longer with the context.
+  struct Core {
+    parallel::KernelLaunch launch;
+    double repeat = 0;
+  };
+  // Of `m` sequences or tokens on each rank.
+  struct Table {
+    Seconds linear, decode, head;  // without attention over the cache; linear and decode without the head
+    std::vector<Core> cores;
+    std::vector<Ticks> at;  // [octave of the context]: attention, all cores
+  };
+  // Fused attention over a prompt, of one kind of layer.
+  struct PromptCore {
+    hardware::Kernel kernel;  // of one token
+    double repeat = 0;
+    double flops_per_pair = 0, window = 0;  // window 0: none
+    Bytes kept;                             // bytes of a position in the cache
+  };
+
+  [[nodiscard]] parallel::Job job_of(std::int64_t per_rank, std::int64_t prompt) const;
+  [[nodiscard]] parallel::Plan plan_of(std::int64_t per_rank) const;
+  [[nodiscard]] const parallel::Program& lower(std::int64_t per_rank, std::int64_t prompt);
+  [[nodiscard]] std::int64_t per_rank(std::int64_t all) const;
+  [[nodiscard]] Table& table(std::int64_t per_rank);
+  void add_stage(Table& table, const parallel::Program& program, const parallel::ChunkProgram& chunk);
+  void find_prompt_cores();
+  [[nodiscard]] Seconds core_time(const Table& table, std::int64_t context) const;
+  [[nodiscard]] Ticks core_at(Table& table, std::size_t octave);
+  [[nodiscard]] DecodeLine core_line(std::int64_t sequences, std::int64_t contexts);
+  [[nodiscard]] Seconds linear_time(std::int64_t tokens);
+  [[nodiscard]] Seconds prompt_time(std::span<const Chunk> chunks) const;
+
+  const workload::Model& model_;
+  const hardware::Stack& stack_;
+  parallel::Job job_;
+  parallel::Plan plan_;
+  PriceOptions options_;
+  network::Fabric fabric_;
+  network::PriceCache collectives_;
+  parallel::Lowerer lowerer_;
+  std::map<std::int64_t, Table> few_;  // [sequences or tokens of a rank]
+  std::vector<Table*> found_;          // the same by number, as far as it is small
+  std::vector<double> linear_;         // [tokens of a rank]: seconds; negative: not known
+  std::vector<PromptCore> prompt_cores_;
+};
+
+}  // namespace orrery::serving

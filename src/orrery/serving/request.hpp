@@ -1,0 +1,45 @@
+// A request to an engine, and what became of it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "orrery/serving/ticks.hpp"
+
+namespace orrery::serving {
+
+struct Request {
+  Ticks arrival = 0;
+  std::int64_t input = 0, output = 0;  // tokens, at least one each
+  std::int32_t priority = 0;           // smaller is served first
+  std::int32_t session = -1;           // requests of one session share an engine under session affinity; -1: none
+  std::uint32_t first_block = 0, blocks = 0;  // of Workload::block_ids: blocks of the prompt, by content
+};
+
+// Requests in the order of arrival. Under a closed loop arrivals are set during the run.
+struct Workload {
+  std::vector<Request> requests;
+  std::vector<std::uint32_t> block_ids;
+  std::int64_t block_tokens = 0;  // tokens of a block; the last block of a prompt may be partial
+  std::int64_t clients = 0;       // closed loop: requests in flight; 0: open loop
+  Ticks think = 0;                // closed loop: from an answer to the next request of the client
+
+  [[nodiscard]] std::span<const std::uint32_t> blocks_of(const Request& request) const {
+    return std::span(block_ids).subspan(request.first_block, request.blocks);
+  }
+};
+
+struct Outcome {
+  Ticks scheduled = -1;  // start of the first iteration that computes a part of the prompt
+  Ticks first = -1;      // end of the iteration that generates the first token
+  Ticks last = -1;
+  std::int64_t cached = 0;      // tokens of the prompt found in the prefix cache when it was first scheduled
+  std::int64_t recomputed = 0;  // tokens computed again after preemptions
+  std::int32_t preemptions = 0;
+  std::int32_t engine = -1;
+
+  [[nodiscard]] bool done() const { return last >= 0; }
+};
+
+}  // namespace orrery::serving

@@ -1,0 +1,200 @@
+#include "orrery/serving/scenario.hpp"
+
+#include <fmt/format.h>
+
+#include "orrery/core/text.hpp"
+#include "orrery/hardware/records.hpp"
+
+namespace orrery::config {
+
+using serving::Scenario;
+
+namespace {
+
+constexpr std::int64_t kMostDegree = 100'000;
+constexpr std::int64_t kMostTokens = 10'000'000;
+constexpr std::int64_t kMostRequests = 100'000'000;
+
+void add_deployment(Record<Scenario>& record) {
+  using S = Scenario;
+  record
+      .required("model", &S::model, "catalogue name, Hugging Face config.json, or Orrery model YAML",
+                {.nonempty = true})
+      .optional("as", &S::as, "family to read a config.json as, whatever its model_type")
+      .required("cluster", &S::cluster, "catalogue name, or cluster YAML: the machine of each engine",
+                {.nonempty = true})
+      .optional("precision", &S::precision, "number format of GEMM inputs")
+      .optional("weight_format", &S::weight_format, "format of stored weights; default: that of GEMM inputs")
+      .optional("kv_format", &S::kv_format, "format of the KV cache; default: the stack's")
+      .optional("attention_precision", &S::attention_precision, "number format of the inputs of attention's GEMMs")
+      .optional("engine", &S::engine, "profile of the inference engine, by name or YAML", {.nonempty = true})
+      .optional("stack", &S::stack, "software-stack profile of its kernels; default: the engine's")
+      .optional("tp", &S::tp, "tensor-parallel degree of an engine", {.min = 1, .max = kMostDegree})
+      .optional("pp", &S::pp, "pipeline stages of an engine", {.min = 1, .max = kMostDegree})
+      .optional("ep", &S::ep, "expert-parallel degree of an engine; 1: experts are sliced over its ranks",
+                {.min = 1, .max = kMostDegree})
+      .optional("attention_dp", &S::attention_dp, "ranks of an engine that attend to different requests",
+                {.min = 1, .max = kMostDegree})
+      .optional("replicas", &S::replicas, "engines; default: 1, or what --devices allows",
+                {.min = 1, .max = kMostDegree})
+      .optional("devices", &S::devices, "accelerators of all engines together", {.min = 1, .max = kMostRequests})
+      .optional("prefill_replicas", &S::prefill_replicas,
+                "engines that only prefill (disaggregation); the others then only decode; 0: every engine does both",
+                {.min = 0, .max = kMostDegree})
+      .optional("prefill_tp", &S::prefill_tp, "tp of a prefill engine; default: --tp", {.min = 1, .max = kMostDegree})
+      .optional("prefill_ep", &S::prefill_ep, "ep of a prefill engine; default: --ep", {.min = 1, .max = kMostDegree})
+      .optional("prefill_attention_dp", &S::prefill_attention_dp,
+                "attention_dp of a prefill engine; default: --attention-dp", {.min = 1, .max = kMostDegree})
+      .optional("prefill_cluster", &S::prefill_cluster, "machine of the prefill engines; default: --cluster")
+      .optional("routing", &S::routing, "how requests are distributed over engines")
+      .optional("signal_age", &S::signal_age, "how old the router's view of the engines may be",
+                {.max = Seconds(3600.0)})
+      .optional("transfer_by_layer", &S::transfer_by_layer,
+                "disaggregation: keys and values of a layer are sent while later layers compute");
+}
+
+void add_load(Record<Scenario>& record) {
+  using S = Scenario;
+  record
+      .optional("rate", &S::rate, "requests per second; arrivals do not wait for answers",
+                {.max = 1e9, .positive = true})
+      .optional("concurrency", &S::concurrency, "clients, each of which sends a request when its last one is answered",
+                {.min = 1, .max = kMostRequests})
+      .optional("trace", &S::trace,
+                "CSV with arrival_s, input_tokens, output_tokens, perhaps block_ids, priority, session; with --rate or "
+                "--concurrency only its lengths count")
+      .optional("trace_speed", &S::trace_speed, "arrivals of the trace come so many times as fast",
+                {.max = 1e6, .positive = true})
+      .optional("trace_block_tokens", &S::trace_block_tokens, "tokens of a block of the trace's block_ids",
+                {.min = 1, .max = kMostTokens})
+      .optional("cv", &S::cv,
+                "coefficient of variation of the times between arrivals: 1 Poisson, 0 constant, else gamma",
+                {.min = 0.0, .max = 100.0})
+      .optional("isl", &S::isl, "tokens of a prompt", {.min = 1, .max = kMostTokens})
+      .optional("osl", &S::osl, "tokens of an answer", {.min = 1, .max = kMostTokens})
+      .optional("length_range", &S::length_range, "lengths are uniform from this part of isl and osl to the whole",
+                {.max = 1.0, .positive = true})
+      .optional("length_cv", &S::length_cv, "lengths are log-normal with means isl and osl; 0: by length_range",
+                {.min = 0.0, .max = 10.0})
+      .optional("prefix_groups", &S::prefix_groups, "prompts begin with one of so many shared prefixes",
+                {.min = 0, .max = 1'000'000})
+      .optional("prefix_tokens", &S::prefix_tokens, "tokens of a shared prefix", {.min = 0, .max = kMostTokens})
+      .optional("requests", &S::requests, "requests of the run; default: 1,000, ten for each client, or the trace",
+                {.min = 1, .max = kMostRequests})
+      .optional("think", &S::think, "time of a client between an answer and its next request", {.max = Seconds(1e5)})
+      .optional("warm_up", &S::warm_up, "part of the requests that statistics leave out", {.min = 0.0, .max = 0.99})
+      .optional("seed", &S::seed, "of random numbers; the same seed gives the same requests at every rate")
+      .optional("slo", &S::slo, "service level: \"ttft_p99=2s tpot_p99=50ms\" (ttft, tpot, e2e; mean, p50, p90, p99)");
+}
+
+}  // namespace
+
+const Record<Scenario>& Described<Scenario>::record() {
+  static const auto record = [] {
+    Record<Scenario> made("serve", "A deployment of an inference engine and its load.");
+    add_deployment(made);
+    add_load(made);
+    return made;
+  }();
+  return record;
+}
+
+}  // namespace orrery::config
+
+namespace orrery::serving {
+
+Degrees Scenario::degrees() const {
+  Degrees d{tp, pp, ep, attention_dp, 1};
+  d.replicas = replicas.value_or(devices ? std::max<std::int64_t>(1, *devices / d.gpus_of_engine()) : 1);
+  return d;
+}
+
+Degrees Scenario::prefill_degrees() const {
+  return {prefill_tp.value_or(tp), pp, prefill_ep.value_or(ep), prefill_attention_dp.value_or(attention_dp),
+          prefill_replicas};
+}
+
+std::vector<Diagnostic> problems(const Scenario& scenario) {
+  std::vector<Diagnostic> found;
+  const auto wrong = [&](const char* flag, std::string message) {
+    found.push_back({{{}, 0, 0, flag}, std::move(message)});
+  };
+  if (!scenario.rate && !scenario.concurrency && scenario.trace.empty()) {
+    wrong("--rate", "is missing; give a load: --rate, --concurrency or --trace; for example --rate 8");
+  }
+  if (scenario.rate && scenario.concurrency) {
+    wrong("--concurrency", "is not valid with --rate: arrivals either follow a rate or wait for answers");
+  }
+  const Degrees d = scenario.degrees();
+  if (scenario.devices && !scenario.disaggregated() && *scenario.devices != d.gpus()) {
+    const std::int64_t below = *scenario.devices / d.gpus_of_engine() * d.gpus_of_engine();
+    wrong("--devices", scenario.replicas
+                           ? fmt::format("{} is not {} replicas of {} accelerators", *scenario.devices, d.replicas,
+                                         d.gpus_of_engine())
+                           : fmt::format("{} is not a multiple of the {} accelerators of an engine (tp x pp x "
+                                         "attention-dp); nearest: {}",
+                                         *scenario.devices, d.gpus_of_engine(), std::max(below, d.gpus_of_engine())));
+  }
+  if (scenario.devices && scenario.disaggregated()) {
+    wrong("--devices", "is not valid with --prefill-replicas; give --replicas, the number of decode engines");
+  }
+  if (scenario.prefix_groups > 0 && scenario.prefix_tokens == 0) {
+    wrong("--prefix-tokens", "is missing: --prefix-groups needs the length of the prefixes");
+  }
+  if (!scenario.trace.empty() && (scenario.length_range != 1.0 || scenario.length_cv != 0.0)) {
+    wrong("--length-range", "is not valid with --trace, which has lengths");
+  }
+  return found;
+}
+
+Result<Workload> workload_of(const Scenario& scenario) {
+  const std::int64_t clients = scenario.concurrency.value_or(0);
+  if (!scenario.trace.empty()) {
+    TraceOptions options;
+    options.requests = scenario.requests;
+    options.speed = scenario.trace_speed;
+    options.block_tokens = scenario.trace_block_tokens;
+    options.clients = clients;
+    options.think = scenario.think;
+    options.rate = scenario.rate;
+    options.seed = static_cast<std::uint64_t>(scenario.seed);
+    return trace_of(scenario.trace, options);
+  }
+  LoadOptions options;
+  constexpr std::int64_t kUsual = 1000, kPerClient = 10;
+  options.requests = scenario.requests.value_or(clients > 0 ? kPerClient * clients : kUsual);
+  options.rate = scenario.rate.value_or(0.0);
+  options.cv = scenario.cv;
+  options.clients = clients;
+  options.think = scenario.think;
+  options.input = scenario.isl;
+  options.output = scenario.osl;
+  options.range = scenario.length_range;
+  options.length_cv = scenario.length_cv;
+  options.prefix_groups = scenario.prefix_groups;
+  options.prefix_tokens = scenario.prefix_tokens;
+  options.seed = static_cast<std::uint64_t>(scenario.seed);
+  return generated(options);
+}
+
+std::string load_text(const Scenario& s) {
+  std::string arrivals;
+  if (s.concurrency) {
+    arrivals = fmt::format("{} clients", *s.concurrency);
+  } else if (s.rate) {
+    const std::string kind = s.cv == 1.0 || !s.trace.empty() ? "Poisson"
+                             : s.cv == 0.0                   ? "constant"
+                                                             : fmt::format("gamma, cv {}", s.cv);
+    arrivals = fmt::format("{} requests/s ({})", *s.rate, kind);
+  } else {
+    arrivals =
+        s.trace_speed == 1.0 ? "arrivals of the trace" : fmt::format("arrivals of the trace x {}", s.trace_speed);
+  }
+  if (!s.trace.empty()) { return fmt::format("{}, lengths of {}", arrivals, s.trace); }
+  const std::string range = s.length_cv > 0.0      ? fmt::format(", log-normal with cv {}", s.length_cv)
+                            : s.length_range < 1.0 ? fmt::format(", uniform from {} of that", s.length_range)
+                                                   : "";
+  return fmt::format("{}, {} tokens in, {} out{}", arrivals, s.isl, s.osl, range);
+}
+
+}  // namespace orrery::serving

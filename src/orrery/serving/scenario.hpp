@@ -1,0 +1,76 @@
+// What `orrery serve` is asked: a deployment, a load and a service level. One record gives flags, files and errors.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orrery/config/record.hpp"
+#include "orrery/hardware/storage_format.hpp"
+#include "orrery/serving/engine_settings.hpp"
+#include "orrery/serving/fleet.hpp"
+#include "orrery/serving/load.hpp"
+
+namespace orrery::serving {
+
+// Degrees of one engine, and the number of engines.
+struct Degrees {
+  std::int64_t tp = 1, pp = 1, ep = 1, attention_dp = 1, replicas = 1;
+
+  [[nodiscard]] std::int64_t gpus_of_engine() const { return tp * pp * attention_dp; }
+  [[nodiscard]] std::int64_t gpus() const { return gpus_of_engine() * replicas; }
+};
+
+struct Scenario {
+  std::string model, as, cluster, prefill_cluster;
+  hardware::Precision precision = hardware::Precision::bf16;
+  std::optional<hardware::StorageFormat> weight_format;
+  std::optional<hardware::CacheFormat> kv_format;
+  std::optional<hardware::Precision> attention_precision;
+  std::string engine = "vllm-v1", stack;
+  std::int64_t tp = 1, pp = 1, ep = 1, attention_dp = 1;
+  std::optional<std::int64_t> replicas, devices;
+  std::int64_t prefill_replicas = 0;  // 0: one pool for both
+  std::optional<std::int64_t> prefill_tp, prefill_ep, prefill_attention_dp;
+
+  std::optional<double> rate;
+  std::optional<std::int64_t> concurrency;
+  std::string trace;
+  double cv = 1.0, trace_speed = 1.0;
+  std::int64_t isl = 1024, osl = 128;
+  double length_range = 1.0, length_cv = 0.0;
+  std::int64_t prefix_groups = 0, prefix_tokens = 0, trace_block_tokens = 512;
+  std::optional<std::int64_t> requests;
+  Seconds think;
+  double warm_up = 0.0;
+  std::int64_t seed = 1;
+
+  std::string slo;
+  Routing routing = Routing::least_outstanding;
+  Seconds signal_age;
+  bool transfer_by_layer = true;
+
+  [[nodiscard]] bool disaggregated() const { return prefill_replicas > 0; }
+  [[nodiscard]] Degrees degrees() const;  // of the only pool, or of decode
+  [[nodiscard]] Degrees prefill_degrees() const;
+};
+
+// Errors between fields: no load, two loads, devices that the degrees do not divide.
+[[nodiscard]] std::vector<Diagnostic> problems(const Scenario& scenario);
+
+// Requests of the scenario's load.
+[[nodiscard]] Result<Workload> workload_of(const Scenario& scenario);
+// "8 requests/s (Poisson), 1,024 in, 128 out".
+[[nodiscard]] std::string load_text(const Scenario& scenario);
+
+}  // namespace orrery::serving
+
+namespace orrery::config {
+
+template <>
+struct Described<serving::Scenario> {
+  static const Record<serving::Scenario>& record();
+};
+
+}  // namespace orrery::config

@@ -1,0 +1,184 @@
+#include "orrery/serving/summary.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "orrery/config/units_text.hpp"
+#include "orrery/core/text.hpp"
+
+namespace orrery::serving {
+
+namespace {
+
+// The value that a part `p` of sorted values does not exceed: nearest rank.
+double percentile_of(const std::vector<double>& sorted, double p) {
+  if (sorted.empty()) { return 0.0; }
+  const double rank = std::ceil(p * static_cast<double>(sorted.size()));
+  return sorted[static_cast<std::size_t>(std::max(1.0, rank)) - 1];
+}
+
+// Times of one request, in seconds.
+struct Times {
+  double queue, prefill, ttft, tpot, e2e;
+};
+
+Times times_of(const Request& request, const Outcome& outcome, double overhead) {
+  Times times{};
+  times.queue = seconds_of(outcome.scheduled - request.arrival);
+  times.prefill = seconds_of(outcome.first - outcome.scheduled);
+  times.ttft = seconds_of(outcome.first - request.arrival) + overhead;
+  times.e2e = seconds_of(outcome.last - request.arrival) + overhead;
+  const auto later = static_cast<double>(request.output - 1);
+  times.tpot = request.output > 1 ? seconds_of(outcome.last - outcome.first) / later : 0.0;
+  return times;
+}
+
+double part(double of, double whole) { return whole > 0.0 ? of / whole : 0.0; }
+
+void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, const FleetRun& run, double duration) {
+  std::size_t engine = 0;
+  for (std::size_t p = 0; p < pools.size(); ++p) {
+    results::ServingPool& pool = result.pools[p];
+    const auto count = static_cast<double>(pools[p].replicas), blocks = static_cast<double>(pools[p].shape.blocks);
+    double busy = 0, prefill = 0, held = 0, batch = 0;
+    for (std::int64_t i = 0; i < pools[p].replicas; ++i) {
+      const EngineTotals& totals = run.engines[engine++];
+      pool.kv_peak = std::max(pool.kv_peak, static_cast<double>(totals.peak_blocks) / blocks);
+      pool.iterations += totals.iterations;
+      busy += totals.busy_s;
+      prefill += totals.prefill_s;
+      held += totals.block_integral;
+      batch += totals.running_integral;
+      result.events += totals.events;
+      result.preemptions += totals.preemptions;
+    }
+    pool.kv_mean = part(held / blocks, duration * count);
+    pool.utilisation = part(busy, duration * count);
+    pool.prefill_share = part(prefill, busy);
+    pool.mean_batch = part(batch, busy);
+    result.kv_peak = std::max(result.kv_peak, pool.kv_peak);
+  }
+}
+
+}  // namespace
+
+results::Distribution distribution_of(std::vector<double> values) {
+  results::Distribution d;
+  if (values.empty()) { return d; }
+  std::sort(values.begin(), values.end());
+  for (const double value : values) { d.mean += value; }
+  d.mean /= static_cast<double>(values.size());
+  d.p50 = percentile_of(values, 0.5);
+  d.p90 = percentile_of(values, 0.9);
+  d.p99 = percentile_of(values, 0.99);
+  d.max = values.back();
+  return d;
+}
+
+void summarise(results::Serving& result, const Workload& load, const std::vector<Pool>& pools, const FleetRun& run,
+               const SummaryOptions& options) {
+  const std::size_t count = load.requests.size();
+  const auto skipped = std::min(count - 1, static_cast<std::size_t>(options.warm_up * static_cast<double>(count)));
+  std::vector<double> ttft, tpot, e2e, queue, prefill;
+  double prompts = 0, cached = 0, outputs = 0, inputs = 0;
+  std::int64_t good = 0;
+  std::vector<std::int64_t> attained(result.slo.size());
+  Ticks first = kNever;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Request& request = load.requests[i];
+    const Outcome& outcome = run.outcomes[i];
+    first = std::min(first, request.arrival);
+    outputs += static_cast<double>(request.output);
+    inputs += static_cast<double>(request.input);
+    result.recomputed_tokens += outcome.recomputed;
+    if (options.each) {
+      result.each.push_back({seconds_of(request.arrival), seconds_of(outcome.scheduled), seconds_of(outcome.first),
+                             seconds_of(outcome.last), request.input, request.output, outcome.cached,
+                             outcome.preemptions, outcome.engine});
+    }
+    if (i < skipped) { continue; }
+    const Times times = times_of(request, outcome, options.request_overhead_s);
+    ttft.push_back(times.ttft);
+    e2e.push_back(times.e2e);
+    queue.push_back(times.queue);
+    prefill.push_back(times.prefill);
+    if (request.output > 1) { tpot.push_back(times.tpot); }
+    prompts += static_cast<double>(request.input);
+    cached += static_cast<double>(outcome.cached);
+    bool all = true;
+    for (std::size_t k = 0; k < result.slo.size(); ++k) {
+      const auto& level = result.slo[k];
+      const double time = level.metric == "ttft" ? times.ttft : level.metric == "tpot" ? times.tpot : times.e2e;
+      const bool within = time <= level.limit_s;
+      attained[k] += within ? 1 : 0;
+      all = all && within;
+    }
+    good += all ? 1 : 0;
+  }
+  result.requests = static_cast<std::int64_t>(count);
+  result.measured = static_cast<std::int64_t>(count - skipped);
+  const double measured = static_cast<double>(result.measured);
+  result.duration_s = seconds_of(run.end - first);
+  result.ttft = distribution_of(std::move(ttft));
+  result.tpot = distribution_of(std::move(tpot));
+  result.e2e = distribution_of(std::move(e2e));
+  result.queue = distribution_of(std::move(queue));
+  result.prefill = distribution_of(std::move(prefill));
+  result.request_overhead_s = options.request_overhead_s;
+  result.transfer_s = run.transfer_s / static_cast<double>(count);
+  result.output_tokens_per_s = part(outputs, result.duration_s);
+  result.total_tokens_per_s = part(outputs + inputs, result.duration_s);
+  result.requests_per_s = part(static_cast<double>(count), result.duration_s);
+  result.goodput_rps = result.requests_per_s * part(static_cast<double>(good), measured);
+  result.mean_in_system = part(run.system_integral, result.duration_s);
+  result.prefix_hit_rate = part(cached, prompts);
+  for (std::size_t k = 0; k < result.slo.size(); ++k) {
+    auto& level = result.slo[k];
+    const auto& d = level.metric == "ttft" ? result.ttft : level.metric == "tpot" ? result.tpot : result.e2e;
+    level.reached_s = level.measure == "mean"  ? d.mean
+                      : level.measure == "p50" ? d.p50
+                      : level.measure == "p90" ? d.p90
+                                               : d.p99;
+    level.attained = part(static_cast<double>(attained[k]), measured);
+  }
+  summarise_pools(result, pools, run, result.duration_s);
+}
+
+Result<std::vector<results::ServiceLevel>> read_slo(std::string_view text) {
+  constexpr std::string_view kExample = "; for example: \"ttft_p99=2s tpot_p99=50ms\"";
+  const Place place{{}, 0, 0, "--slo"};
+  std::vector<results::ServiceLevel> levels;
+  while (!text.empty()) {
+    const std::size_t end = text.find_first_of(" ,");
+    const std::string_view item = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    if (item.empty()) { continue; }
+    const std::size_t equals = item.find('='), under = item.find('_');
+    if (equals == std::string_view::npos || under == std::string_view::npos || under > equals) {
+      return fail(place, fmt::format("{} is not a limit{}", quote(std::string(item)), kExample));
+    }
+    results::ServiceLevel level;
+    level.metric = item.substr(0, under);
+    level.measure = item.substr(under + 1, equals - under - 1);
+    const auto known = [&](const std::string& value, const std::vector<std::string>& names) -> Result<void> {
+      if (std::find(names.begin(), names.end(), value) != names.end()) { return {}; }
+      return fail(place, fmt::format("{} in {} is not valid; valid: {}", quote(value), quote(std::string(item)),
+                                     join(names, ", ")));
+    };
+    if (auto ok = known(level.metric, {"ttft", "tpot", "e2e"}); !ok) { return tl::make_unexpected(ok.error()); }
+    if (auto ok = known(level.measure, {"mean", "p50", "p90", "p99"}); !ok) { return tl::make_unexpected(ok.error()); }
+    const auto time = config::parse_quantity<Seconds>(item.substr(equals + 1));
+    if (!time || !(*time > Seconds(0))) {
+      return fail(place, fmt::format("{} is not a time{}", quote(std::string(item.substr(equals + 1))), kExample));
+    }
+    level.limit_s = time->value();
+    levels.push_back(std::move(level));
+  }
+  if (levels.empty()) { return fail(place, fmt::format("is empty{}", kExample)); }
+  return levels;
+}
+
+}  // namespace orrery::serving

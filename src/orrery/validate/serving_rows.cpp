@@ -1,0 +1,301 @@
+#include "orrery/validate/serving_rows.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "orrery/hardware/catalogue.hpp"
+#include "orrery/serving/deployment.hpp"
+#include "orrery/validate/facts.hpp"
+#include "orrery/validate/formats.hpp"
+#include "orrery/validate/spelling.hpp"
+#include "orrery/workload/catalogue.hpp"
+
+namespace orrery::validate {
+
+namespace {
+
+using R = ServingRow;
+
+const std::array kFields = {
+    Field<R>{"family", &R::family, true},
+    Field<R>{"model", &R::model},
+    Field<R>{"model_key", &R::model_key, true},
+    Field<R>{"precision", &R::precision},
+    Field<R>{"gpus", &R::gpus, true},
+    Field<R>{"gpu_type", &R::gpu_type, true},
+    Field<R>{"mode", &R::mode},
+    Field<R>{"tp", &R::tp},
+    Field<R>{"pp", &R::pp},
+    Field<R>{"ep", &R::ep},
+    Field<R>{"dp_attn", &R::dp_attn},
+    Field<R>{"replicas", &R::replicas},
+    Field<R>{"prefill_workers", &R::prefill_workers},
+    Field<R>{"prefill_gpus", &R::prefill_gpus},
+    Field<R>{"prefill_tp", &R::prefill_tp},
+    Field<R>{"prefill_ep", &R::prefill_ep},
+    Field<R>{"prefill_dp_attn", &R::prefill_dp_attn},
+    Field<R>{"decode_workers", &R::decode_workers},
+    Field<R>{"decode_gpus", &R::decode_gpus},
+    Field<R>{"decode_tp", &R::decode_tp},
+    Field<R>{"decode_ep", &R::decode_ep},
+    Field<R>{"decode_dp_attn", &R::decode_dp_attn},
+    Field<R>{"spec_method", &R::spec_method},
+    Field<R>{"isl", &R::isl},
+    Field<R>{"osl", &R::osl, true},
+    Field<R>{"length_dist", &R::length_dist},
+    Field<R>{"load_kind", &R::load_kind, true},
+    Field<R>{"load", &R::load, true},
+    Field<R>{"num_requests", &R::num_requests},
+    Field<R>{"max_batch", &R::max_batch},
+    Field<R>{"max_batched_tokens", &R::max_batched_tokens},
+    Field<R>{"engine", &R::engine},
+    Field<R>{"engine_version", &R::engine_version},
+};
+
+constexpr double kMilli = 1e3;
+using results::Serving;
+constexpr std::array kMetrics = {
+    ServingMetric{"ttft_mean_ms", [](const Serving& s) { return kMilli * s.ttft.mean; }},
+    ServingMetric{"ttft_p50_ms", [](const Serving& s) { return kMilli * s.ttft.p50; }},
+    ServingMetric{"ttft_p90_ms", [](const Serving& s) { return kMilli * s.ttft.p90; }},
+    ServingMetric{"ttft_p99_ms", [](const Serving& s) { return kMilli * s.ttft.p99; }},
+    ServingMetric{"tpot_mean_ms", [](const Serving& s) { return kMilli * s.tpot.mean; }},
+    ServingMetric{"tpot_p50_ms", [](const Serving& s) { return kMilli * s.tpot.p50; }},
+    ServingMetric{"tpot_p90_ms", [](const Serving& s) { return kMilli * s.tpot.p90; }},
+    ServingMetric{"tpot_p99_ms", [](const Serving& s) { return kMilli * s.tpot.p99; }},
+    ServingMetric{"e2e_mean_ms", [](const Serving& s) { return kMilli * s.e2e.mean; }},
+    ServingMetric{"e2e_p50_ms", [](const Serving& s) { return kMilli * s.e2e.p50; }},
+    ServingMetric{"e2e_p99_ms", [](const Serving& s) { return kMilli * s.e2e.p99; }},
+    ServingMetric{"output_tokens_per_s", [](const Serving& s) { return s.output_tokens_per_s; }},
+    ServingMetric{"total_tokens_per_s", [](const Serving& s) { return s.total_tokens_per_s; }},
+    ServingMetric{"requests_per_s", [](const Serving& s) { return s.requests_per_s; }},
+};
+
+// The first version of vLLM whose engine is V1 by default.
+bool is_old_vllm(const ServingRow& row) {
+  if (row.family.starts_with("splitwise")) { return true; }  // of 2023
+  const std::string_view version = row.engine_version;
+  return version.starts_with("0.") && version.size() > 2 && version[2] < '8' &&
+         (version.size() == 3 || version[3] == '.');
+}
+
+// The profile of an engine by its name in tables.
+std::string profile_of(const ServingRow& row) {
+  const std::string name = letters_and_digits(row.engine);
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
+  if (has("sglang")) { return "sglang"; }
+  if (has("trt") || has("tensorrt")) { return "tensorrt-llm"; }
+  return is_old_vllm(row) ? "vllm-v0" : "vllm-v1";
+}
+
+// Degrees of a worker on `gpus` devices. dp_attn is a flag in tables of InferenceX, and else a degree.
+serving::Degrees degrees_of(const ServingRow& row, std::int64_t gpus, std::optional<std::int64_t> tp,
+                            std::optional<std::int64_t> ep, std::optional<std::int64_t> dp_attn) {
+  serving::Degrees d;
+  d.pp = row.pp.value_or(1);
+  const std::int64_t ranks = std::max<std::int64_t>(1, gpus / d.pp);
+  d.tp = tp.value_or(ranks);
+  if (row.family.starts_with("inferencex")) {
+    d.attention_dp = dp_attn.value_or(0) > 0 ? ranks : 1;
+  } else {
+    d.attention_dp = std::max<std::int64_t>(1, dp_attn.value_or(1));
+  }
+  if (d.tp * d.attention_dp != ranks) {
+    if (d.attention_dp > 1) {
+      d.attention_dp = std::gcd(ranks, d.attention_dp);
+      d.tp = ranks / d.attention_dp;
+    } else {
+      d.tp = ranks;
+    }
+  }
+  d.ep = std::gcd(ranks, std::max<std::int64_t>(1, ep.value_or(1)));
+  return d;
+}
+
+// Where a table gives no degrees: the smallest power of two whose devices hold the weights in 60 % of their memory.
+std::int64_t usual_tp(const workload::Model& model, const hardware::Accelerator& accelerator, double element,
+                      std::int64_t most) {
+  constexpr double kPart = 0.6;
+  const double weights = element * static_cast<double>(workload::parameter_count(model).total);
+  std::int64_t tp = 1;
+  while (tp < most && weights > kPart * static_cast<double>(tp) * accelerator.memory.value()) { tp *= 2; }
+  return std::min(tp, most);
+}
+
+class RowRun {
+ public:
+  RowRun(const ServingRow& row, const std::string& data_directory)
+      : row_(row), data_directory_(data_directory), catalogue_(data_directory) {}
+
+  Skippable<Serving> run() {
+    if (!row_.unreadable.empty()) { return skip(row_.unreadable); }
+    if (!row_.isl) { return skip("not stated: isl"); }
+    if (!row_.osl) { return skip("not stated: osl"); }
+    if (row_.mode == "prefill_only") { return skip("a prefill pool alone"); }
+    if (auto reason = prepare(); !reason.empty()) { return skip(std::move(reason)); }
+    if (auto reason = add_pools(); !reason.empty()) { return skip(std::move(reason)); }
+    auto load = load_of_row();
+    if (!load) { return skip(load.error()); }
+    auto result = serving::simulate(deployment_, *load, {}, 0.0);
+    if (!result) { return skip(result.error().diagnostics.front().message); }
+    const auto copies = static_cast<double>(share_);  // replicas that are not simulated
+    result->output_tokens_per_s *= copies;
+    result->total_tokens_per_s *= copies;
+    result->requests_per_s *= copies;
+    return std::move(*result);
+  }
+
+ private:
+  std::string prepare() {
+    machine_ = machine_of(row_.gpu_type);
+    if (machine_ == nullptr) { return unknown_accelerator(row_.gpu_type); }
+    auto model = workload::load_model(data_directory_, row_.model_key, {});
+    if (!model) { return fmt::format("model: {}", model.error().diagnostics.front().message); }
+    deployment_.model = std::move(*model);
+    auto settings = serving::load_engine(data_directory_, profile_of(row_));
+    if (!settings) { return settings.error().text(); }
+    settings_ = std::move(*settings);
+    if (row_.max_batch) { settings_.max_sequences = *row_.max_batch; }
+    if (row_.max_batched_tokens) { settings_.max_batched_tokens = *row_.max_batched_tokens; }
+    if (row_.spec_method == "mtp") {
+      settings_.speculative_tokens = 1;  // DeepSeek-V3's module: 85 to 90 % of second tokens (arXiv 2412.19437, 5.4.3)
+      settings_.acceptance = 0.85;
+    }
+    const bool is_batch = row_.load_kind == "static_batch" || row_.load_kind == "burst";
+    deployment_.request_overhead_s = is_batch ? 0.0 : settings_.request_overhead.value();
+    auto cluster = catalogue_.cluster(std::string(machine_->cluster), 0);
+    if (!cluster) { return cluster.error().text(); }
+    accelerator_ = cluster->accelerator;
+    return {};
+  }
+
+  std::string add_pool(const char* name, const serving::Degrees& degrees) {
+    MachineColumns columns;
+    columns.gpu_type = row_.gpu_type;
+    columns.gpus = degrees.gpus_of_engine();
+    auto stack = catalogue_.stack(settings_.stack);
+    if (!stack) { return stack.error().text(); }
+    Parts parts;
+    auto whole = catalogue_.cluster(std::string(machine_->cluster), 0);
+    parts.clusters.emplace(std::string(machine_->cluster), std::move(*whole));
+    auto cluster = cluster_of(columns, parts);
+    if (!cluster) { return cluster.error(); }
+    const StackFacts defaults{};
+    const auto precision = precision_of(row_.precision, defaults, accelerator_);
+    if (!precision) { return precision.error(); }
+    serving::PoolInputs inputs;
+    inputs.name = name;
+    inputs.model = &deployment_.model;
+    inputs.cluster = std::move(*cluster);
+    inputs.stack = std::move(*stack);
+    inputs.settings = settings_;
+    inputs.job.precision = *precision;
+    inputs.job.formats.weights = stored_format(row_.precision, *precision);
+    inputs.degrees = degrees;
+    inputs.prefill_only = inputs.name == "prefill";
+    auto pool = serving::BuiltPool::build(std::move(inputs));
+    if (!pool) { return pool.error().diagnostics.front().message; }
+    deployment_.pools.push_back(std::move(*pool));
+    return {};
+  }
+
+  std::string add_pools() {
+    if (row_.mode == "disagg") { return add_disaggregated(); }
+    if (!row_.gpus) { return "not stated: gpus"; }
+    std::int64_t replicas = row_.replicas.value_or(1), of_engine = *row_.gpus / std::max<std::int64_t>(1, replicas);
+    if (!row_.tp && !row_.dp_attn && !row_.replicas) {
+      const auto precision = precision_of(row_.precision, StackFacts{}, accelerator_);
+      const double element = precision ? hardware::element_size(*precision).value() : 2.0;
+      of_engine = usual_tp(deployment_.model, accelerator_, element, std::min<std::int64_t>(*row_.gpus, 8));
+      replicas = *row_.gpus / of_engine;
+    }
+    if (row_.tp && !row_.dp_attn && !row_.replicas && *row_.tp * row_.pp.value_or(1) < of_engine) {
+      of_engine = *row_.tp * row_.pp.value_or(1);
+      replicas = *row_.gpus / of_engine;
+    }
+    share_ = std::max<std::int64_t>(1, replicas);
+    return add_pool("engine", degrees_of(row_, of_engine, row_.tp, row_.ep, row_.dp_attn));
+  }
+
+  std::string add_disaggregated() {
+    const std::int64_t p = row_.prefill_workers.value_or(0), d = row_.decode_workers.value_or(0);
+    if (p < 1 || d < 1) { return "not stated: prefill_workers, decode_workers"; }
+    const auto gpus = [](std::optional<std::int64_t> all, std::optional<std::int64_t> tp, std::int64_t workers) {
+      return all ? std::max<std::int64_t>(1, *all / workers) : tp.value_or(1);
+    };
+    auto prefill = degrees_of(row_, gpus(row_.prefill_gpus, row_.prefill_tp, p), row_.prefill_tp, row_.prefill_ep,
+                              row_.prefill_dp_attn);
+    prefill.replicas = p;
+    if (auto reason = add_pool("prefill", prefill); !reason.empty()) { return reason; }
+    auto decode = degrees_of(row_, gpus(row_.decode_gpus, row_.decode_tp, d), row_.decode_tp, row_.decode_ep,
+                             row_.decode_dp_attn);
+    decode.replicas = d;
+    if (auto reason = add_pool("decode", decode); !reason.empty()) { return reason; }
+    deployment_.fleet.transfer = serving::transfer_of(*deployment_.pools.front(), *deployment_.pools.back(), true);
+    return {};
+  }
+
+  // Of one replica of several: its part of the load.
+  Skippable<serving::Workload> load_of_row() const {
+    serving::LoadOptions options;
+    const auto whole = [](double value) { return std::max<std::int64_t>(1, std::llround(value)); };
+    options.input = whole(*row_.isl);
+    options.output = whole(*row_.osl);
+    if (row_.length_dist.starts_with("uniform[0.8")) { options.range = 0.8; }
+    if (row_.length_dist == "fixed (not stated)") {  // spread as in the tables that state it, with the same mean
+      constexpr double kLeast = 0.8, kMean = 0.5 * (1.0 + kLeast);
+      options.range = kLeast;
+      options.input = whole(*row_.isl / kMean);
+      options.output = whole(*row_.osl / kMean);
+    }
+    const bool is_mean = row_.length_dist.find("mean") != std::string::npos ||
+                         row_.length_dist.find("ShareGPT") != std::string::npos ||
+                         row_.length_dist.find("OpenOrca") != std::string::npos;
+    constexpr double kUsualSpread = 0.7;  // of lengths of data sets, unverified
+    if (is_mean) { options.length_cv = kUsualSpread; }
+    const double load = row_.load.value_or(0.0) / static_cast<double>(share_);
+    constexpr std::int64_t kMostRequests = 6000, kPerClient = 10, kOffline = 3000;
+    if (row_.load_kind == "concurrency") {
+      options.clients = whole(load);
+      options.requests = row_.num_requests
+                             ? whole(static_cast<double>(*row_.num_requests) / static_cast<double>(share_))
+                             : kPerClient * options.clients;
+    } else if (row_.load_kind == "static_batch" || row_.load_kind == "burst") {
+      options.requests = whole(load);
+    } else if (row_.load_kind == "poisson_rate") {
+      options.rate = load;
+      options.requests = row_.num_requests.value_or(kOffline);
+    } else if (row_.load_kind == "offline") {
+      options.requests = kOffline;
+    } else {
+      return skip(fmt::format("load_kind {} is not modelled", row_.load_kind));
+    }
+    if (!row_.load && row_.load_kind != "offline") { return skip("not stated: load"); }
+    options.requests = std::min(options.requests, std::max(kMostRequests, 2 * options.clients));
+    return serving::generated(options);
+  }
+
+  const ServingRow& row_;
+  const std::string& data_directory_;
+  hardware::Catalogue catalogue_;
+  const MachineFacts* machine_ = nullptr;
+  hardware::Accelerator accelerator_;
+  serving::EngineSettings settings_;
+  serving::Deployment deployment_;
+  std::int64_t share_ = 1;
+};
+
+}  // namespace
+
+std::span<const Field<ServingRow>> serving_fields() { return kFields; }
+std::span<const ServingMetric> serving_metrics() { return kMetrics; }
+
+Skippable<Serving> served(const ServingRow& row, const std::string& data_directory) {
+  return RowRun(row, data_directory).run();
+}
+
+}  // namespace orrery::validate
