@@ -120,6 +120,39 @@ Result<void> find_rings(const ClassJob& job, const graph::Graph& graph, std::uin
   return {};
 }
 
+// A rank of the class `first`, ... that is in no group of the family.
+std::optional<std::uint64_t> rank_without_group(const ClassJob& job, const GroupFamily& family, std::uint64_t first) {
+  if (family.is_mirrored || family.count * family.size() == job.ranks()) { return std::nullopt; }
+  // Numbers of groups grow with ranks within a stride: the last rank has the highest.
+  const std::uint64_t step = family.stride % job.class_ranks == 0 ? job.class_ranks : 1;
+  for (std::uint64_t i = step - 1; i < job.class_ranks; i += step) {
+    if (!job.group_of(family, first + i)) { return first + i; }
+  }
+  return std::nullopt;
+}
+
+// All ranks of a class are in groups of the families that its graph uses.
+Result<void> check_groups(const ClassJob& job, std::uint32_t first, const ClassGraph& made) {
+  std::vector<std::uint32_t> used;
+  for (const NodeTask& task : made.graph.nodes) {
+    if (task.act == Act::collective && task.group != kWholeMachine) { used.push_back(task.group - 1); }
+  }
+  for (const auto& ring : made.ring_messages) { used.push_back(ring.second); }
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  for (const std::uint32_t family : used) {
+    const auto rank = rank_without_group(job, job.families[family], first);
+    if (!rank) { continue; }
+    return fail(
+        Place{made.file, 0, 0, {}},
+        fmt::format("is the graph of ranks {} to {} and has collectives of {}, but rank {} is in none of the {} "
+                    "groups of that name",
+                    first, first + job.class_ranks - 1, quote(job.families[family].name), *rank,
+                    job.families[family].count));
+  }
+  return {};
+}
+
 // Peers of all ranks of a class exist, if those of the first and of the last one do.
 Result<void> check_peers(const ClassJob& job, std::uint32_t first, std::uint64_t ranks, const ClassGraph& made) {
   for (std::uint32_t node = 0; node < made.graph.nodes.size(); ++node) {
@@ -171,6 +204,7 @@ Result<void> add_class(ClassJob& job, const graph::Graph& graph, const std::stri
   }
   whole.families = job.families;
   if (auto found = find_rings(whole, graph, first, made); !found) { return found; }
+  if (auto checked = check_groups(whole, first, made); !checked) { return checked; }
   if (auto checked = check_peers(job, first, ranks, made); !checked) { return checked; }
   job.classes.push_back(std::move(made));
   return {};

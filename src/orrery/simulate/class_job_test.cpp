@@ -196,6 +196,40 @@ TEST(ClassJob, why_a_job_is_not_folded_is_said) {
       "messages of ranks 0 to 5 cross different dimensions of the cluster");
 }
 
+// Folded, the messages of a rank to two neighbours would be matched in the order in which they are sent.
+TEST(ClassJob, messages_that_could_be_taken_for_each_other_are_not_folded) {
+  const hardware::Cluster cluster = parallel::test::cluster_of({4, 2});
+  const auto job = [&](std::int64_t bytes) {
+    const auto in_ring = [](graph::NodeRecord node, std::string_view group) {
+      node.attributes.push_back({graph::keys::peer_group, graph::Value::text(group), {}, {}});
+      return node;
+    };
+    return job_of(cluster, 8, {{"cp", 1, 4, 1, 2, false}, {"ep", 5, 4, 2, 2, false}},
+                  {{in_ring(send(1, 1, 4096), "cp"), in_ring(send(2, 2, bytes), "ep"),
+                    in_ring(receive(3, 1, 4096), "cp"), in_ring(receive(4, 2, bytes), "ep")}});
+  };
+  EXPECT_EQ(folded(cluster, job(4096), Folding::automatic).unfolded_because,
+            "ranks 0 to 7 have messages with the same tag to several ranks of a class");
+  EXPECT_EQ(folded(cluster, job(8192), Folding::automatic).unfolded_because, "");
+}
+
+TEST(ClassJob, a_graph_whose_ranks_are_in_no_group_of_its_collectives_is_an_error) {
+  const hardware::Cluster cluster = parallel::test::cluster_of({4, 4});
+  ClassJob job;
+  job.machine = machine_on(cluster);
+  job.machine.backend = Backend::flow;
+  job.class_ranks = 8;
+  job.families = {{"tp", 1, 3, 1, 4, false}};  // ranks 12 to 15 are in none
+  const graph::Graph graph = graph_of({all_reduce(1, 4096, {}, "tp")});
+  ASSERT_TRUE(add_class(job, graph, "first", 2));
+  const auto added = add_class(job, graph, "second", 2);
+  ASSERT_FALSE(added);
+  EXPECT_EQ(
+      added.error().text(),
+      "second: is the graph of ranks 8 to 15 and has collectives of \"tp\", but rank 12 is in none of the 3 groups "
+      "of that name");
+}
+
 TEST(ClassJob, groups_of_the_same_classes_are_one_when_folded) {
   const hardware::Cluster cluster = parallel::test::cluster_of({4, 4});
   const GroupFamily ends{"embedding", 1, 4, 12, 2, false}, pairs{"tp", 5, 8, 1, 2, false};
