@@ -88,7 +88,7 @@ void expect_same(const SimulationJob& job, Folds& folds, std::uint64_t seed) {
 // ORRERY_ASTRA_FOLD_JOBS=N runs N jobs.
 TEST(OneRank, folded_ranks_have_the_cycles_of_unfolded_ones) {
   const char* more = std::getenv("ORRERY_ASTRA_FOLD_JOBS");
-  const std::uint64_t jobs = more != nullptr ? std::strtoull(more, nullptr, 10) : orrery::test::cases(800U);
+  const std::uint64_t jobs = more != nullptr ? std::strtoull(more, nullptr, 10) : orrery::test::cases(3000U);
   Folds folds;
   for (std::uint64_t seed = 1; seed <= jobs; ++seed) {
     RandomNumbers random(seed);
@@ -109,7 +109,7 @@ TEST(OneRank, folded_ranks_have_the_cycles_of_unfolded_ones) {
 // No certificate is needed: physical rules do not know rank numbers.
 TEST(OneRank, on_physical_links_folded_ranks_have_the_times_of_unfolded_ones) {
   Folds folds;
-  const std::uint64_t jobs = orrery::test::cases(800U);
+  const std::uint64_t jobs = orrery::test::cases(1500U);
   for (std::uint64_t seed = 1; seed <= jobs; ++seed) {
     RandomNumbers random(seed + 50000);
     Rig rig = any_rig(random);
