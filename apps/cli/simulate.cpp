@@ -109,10 +109,6 @@ Result<simulate::Folding> folding_of(const Options& options) {
 Result<void> take(const Options& options) {
   if (auto folding = folding_of(options); !folding) { return tl::make_unexpected(folding.error()); }
   if (is_plan(options) || on_cluster(options)) { return take_cluster(options); }
-  if (options.fold == "auto") {
-    return fail(flag_place("--fold"),
-                "\"auto\" needs a plan or --workload with --cluster; here every rank is simulated");
-  }
   using simulate::SimulationFiles;
   return options.machine->take({{"--workload-configuration", &SimulationFiles::workload},
                                 {"--system-configuration", &SimulationFiles::system},
@@ -153,7 +149,9 @@ Result<results::PlanSimulation> simulated(const Options& options) {
     result.simulation = std::move(simulation);
     return result;
   }
-  ORRERY_TRY(simulation, api::simulate(options.machine->files));
+  const bool folds = options.fold == "auto";
+  ORRERY_TRY(simulation,
+             api::simulate(options.machine->files, folds ? simulate::Folding::automatic : simulate::Folding::off));
   result.simulation = std::move(simulation);
   return result;
 }
@@ -314,7 +312,8 @@ void declare_rest(Command& command, const Shared& options) {
   text({"--fold",
         "auto|off",
         "auto: simulate one rank of each class of identical ranks (default of a plan and of graphs of classes); off: "
-        "simulate every rank (default of graphs of single ranks, which auto compares)",
+        "simulate every rank (default of graphs of single ranks, which auto compares, and of ASTRA-sim's files, which "
+        "auto folds into one rank if all ranks are equal)",
         how,
         {"auto", "off"}},
        &Options::fold);

@@ -15,7 +15,7 @@
 #include "orrery/network/nccl_tests.hpp"
 #include "orrery/simulate/flow.hpp"
 #include "orrery/simulate/one_collective.hpp"
-#include "orrery/simulate/simulate.hpp"
+#include "orrery/simulate/one_rank.hpp"
 
 namespace orrery::api {
 
@@ -232,7 +232,8 @@ Result<CollectiveTable> simulate_collective(const simulate::SimulationFiles& fil
   parallel_for(request.sizes.size(), files.threads, [&](std::size_t i) {
     const std::uint64_t size = request.sizes[i];
     const auto job = simulate::one_collective(machine, request.op, of_shards ? size / ranks : size);
-    runs[i] = job ? simulate::simulate(*job) : tl::make_unexpected(job.error());
+    runs[i] = job ? simulate::simulate_folded(*job).map([](simulate::OneRankRun&& run) { return run.simulation; })
+                  : tl::make_unexpected(job.error());
     if (!runs[i]) { runs[i] = tl::make_unexpected(about(files, table.op, size, runs[i].error())); }
   });
   for (std::size_t i = 0; i < runs.size(); ++i) {

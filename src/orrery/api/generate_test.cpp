@@ -185,7 +185,7 @@ void expect_same_times(const Job& job) {
     const auto result =
         simulate_on_cluster(ORRERY_SOURCE_DATA_DIR, request.job.cluster, {folder.file(prefix)}, flow(), {folding, {}});
     EXPECT_TRUE(result.has_value()) << job.name << ": " << result.error().text();
-    return result ? result->ranks : std::vector<results::SimulatedRank>();
+    return result ? result->ranks : results::RankRuns<results::SimulatedRank>();
   };
   EXPECT_EQ(simulated("classes", simulate::Folding::automatic), plan->simulation.ranks) << job.name;
   EXPECT_EQ(simulated("classes", simulate::Folding::off), plan->simulation.ranks) << job.name;

@@ -181,8 +181,8 @@ Result<void> simulate_variants(simulate::FlowJob& job, results::PlanSimulation& 
   result.unshared_ns = result.simulation.makespan_ns();
   if (result.simulation.contention.empty()) { return {}; }
   job.job.tables = job.job.spans = false;
-  job.simulated.resize(job.job.rank_graphs.size());  // only the makespan matters from here on
-  std::iota(job.simulated.begin(), job.simulated.end(), 0U);
+  job.simulated = {};  // only the makespan matters from here on
+  for (std::uint32_t rank = 0; rank < job.job.rank_graphs.size(); ++rank) { job.simulated.push_back(rank); }
   ORRERY_TRY(unshared, simulate::simulate_flows(job, false));
   result.unshared_ns = unshared.makespan_ns();
   if (result.unshared_ns == result.simulation.makespan_ns()) { return {}; }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <iostream>
 #include <optional>
 
 #include <gtest/gtest.h>
@@ -53,11 +54,13 @@ results::Simulation run(const simulate::FlowJob& job, bool shared) {
   return std::move(*simulation);
 }
 
-// Finish times and activities of every rank, to the picosecond.
-void expect_same_ranks(const simulate::FoldedJob& folded, const simulate::FoldedJob& unfolded, bool shared) {
+// Finish times and activities of every rank, to the picosecond. With classes finer than stages, of several full ports
+// that limit a flow another one may be named: contention is not compared then.
+void expect_same_ranks(const simulate::FoldedJob& folded, const simulate::FoldedJob& unfolded, bool shared,
+                       bool by_stage) {
   const results::Simulation one = run(folded.job, shared), all = run(unfolded.job, shared);
   ASSERT_EQ(one.ranks, all.ranks);
-  ASSERT_EQ(one.contention, all.contention);
+  if (by_stage) { ASSERT_EQ(one.contention, all.contention); }
   for (std::size_t rank = 0; rank < all.ranks.size(); ++rank) {
     ASSERT_EQ(one.tables->ranks[folded.job.simulated[rank]], all.tables->ranks[rank]) << "rank " << rank;
   }
@@ -67,22 +70,28 @@ TEST(PlanSimulation, folded_ranks_have_the_times_of_unfolded_ones) {
   const char* more = std::getenv("ORRERY_FOLD_JOBS");
   const int wanted = more != nullptr ? std::atoi(more) : orrery::test::cases(100);
   const std::int64_t most_devices = more != nullptr ? 512 : 64;  // a run of ORRERY_FOLD_JOBS=10000 takes minutes
-  int jobs = 0;
+  int jobs = 0, finer = 0;
   for (std::uint64_t seed = 0; jobs < wanted; ++seed) {
     const Case c = any_job(seed);
+    if (c.plan.devices() > most_devices) { continue; }
     const Program program = program_of(c);
     const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::block, 1});
-    if (c.plan.devices() > most_devices) { continue; }
     const simulate::ClassJob job = job_of(c, graphs, true);
     const auto folded = simulate::folded(c.cluster, job, Folding::automatic);
     if (!folded.unfolded_because.empty()) { continue; }
     ++jobs;
     const auto unfolded = simulate::folded(c.cluster, job, Folding::off);
-    ASSERT_EQ(folded.job.job.rank_graphs.size(), static_cast<std::size_t>(c.plan.pp));
-    expect_same_ranks(folded, unfolded, true);
-    if (seed % 4 == 0) { expect_same_ranks(folded, unfolded, false); }
+    const bool by_stage = !simulate::fold_obstacle(c.cluster, job).has_value();
+    const std::size_t simulated = folded.job.job.rank_graphs.size();
+    ASSERT_TRUE(by_stage ? simulated == static_cast<std::size_t>(c.plan.pp)
+                         : simulated > static_cast<std::size_t>(c.plan.pp));
+    finer += by_stage ? 0 : 1;
+    expect_same_ranks(folded, unfolded, true, by_stage);
+    if (seed % 4 == 0) { expect_same_ranks(folded, unfolded, false, by_stage); }
     ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << parallel::test::to_text(c);
   }
+  EXPECT_GT(finer, wanted / 50);
+  if (more != nullptr) { std::cout << "  " << jobs << " jobs, " << finer << " with classes finer than stages\n"; }
 }
 
 // The classes are found by comparing the graphs of all ranks.

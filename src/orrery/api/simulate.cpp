@@ -9,13 +9,28 @@
 #include "orrery/simulate/flow.hpp"
 #include "orrery/simulate/fold.hpp"
 #include "orrery/simulate/on_cluster.hpp"
+#include "orrery/simulate/one_rank.hpp"
 #include "orrery/simulate/simulate.hpp"
 
 namespace orrery::api {
 
-Result<results::Simulation> simulate(const simulate::SimulationFiles& files) {
+namespace {
+
+std::string unfolded_warning(const std::string& why) { return fmt::format("every rank is simulated: {}", why); }
+
+// Of ASTRA-sim's rules, or on physical links.
+Result<results::Simulation> simulate_links(const simulate::SimulationJob& job, simulate::Folding folding) {
+  if (folding == simulate::Folding::off) { return simulate::simulate(job); }
+  ORRERY_TRY(run, simulate::simulate_folded(job));
+  if (!run.unfolded_because.empty()) { run.simulation.warnings.push_back(unfolded_warning(run.unfolded_because)); }
+  return std::move(run.simulation);
+}
+
+}  // namespace
+
+Result<results::Simulation> simulate(const simulate::SimulationFiles& files, simulate::Folding folding) {
   ORRERY_TRY(job, simulate::read_job(files));
-  return simulate::simulate(job);
+  return simulate_links(job, folding);
 }
 
 namespace {
@@ -23,9 +38,7 @@ namespace {
 // Why every rank is simulated, as a warning.
 Result<results::Simulation> simulate_folded(const simulate::FoldedJob& folded) {
   ORRERY_TRY(simulation, simulate::simulate_flows(folded.job));
-  if (!folded.unfolded_because.empty()) {
-    simulation.warnings.push_back(fmt::format("every rank is simulated: {}", folded.unfolded_because));
-  }
+  if (!folded.unfolded_because.empty()) { simulation.warnings.push_back(unfolded_warning(folded.unfolded_because)); }
   return simulation;
 }
 
@@ -60,7 +73,9 @@ Result<results::Simulation> simulate_on_cluster(const std::string& data_director
   ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(graphs.size())));
   files.graphs = std::move(graphs);
   ORRERY_TRY(job, simulate::read_job_on(scaled, files));
-  if (job.backend != simulate::Backend::flow) { return simulate::simulate(job); }
+  if (job.backend != simulate::Backend::flow) {
+    return simulate_links(job, options.folding.value_or(simulate::Folding::off));
+  }
   simulate::FlowJob flow = simulate::unfolded(scaled, std::move(job));
   if (options.folding != simulate::Folding::automatic) { return simulate::simulate_flows(flow); }
   const double start = options.clock ? options.clock() : 0;

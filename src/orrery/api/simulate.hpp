@@ -19,7 +19,8 @@
 namespace orrery::api {
 
 // ASTRA-sim's inputs under ASTRA-sim's rules, or physical ones.
-[[nodiscard]] Result<results::Simulation> simulate(const simulate::SimulationFiles& files);
+[[nodiscard]] Result<results::Simulation> simulate(const simulate::SimulationFiles& files,
+                                                   simulate::Folding folding = simulate::Folding::off);
 
 struct FoldingOptions {
   // Nothing: graphs of classes (PREFIX.classes.json) are folded; those of single ranks, which have to be compared for

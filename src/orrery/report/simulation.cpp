@@ -71,24 +71,13 @@ void write(const Sheet& sheet, JsonWriter& writer) {
 
 }  // namespace
 
-std::vector<RankClass> rank_classes(const std::vector<results::SimulatedRank>& ranks) {
+std::vector<RankClass> rank_classes(const results::RankRuns<results::SimulatedRank>& ranks) {
   std::vector<RankClass> classes;
   std::map<decltype(key_of(ranks.front())), std::size_t> known;
-  std::pair<std::uint64_t, std::uint64_t>* last = nullptr;  // the range of the rank before
-  for (std::uint64_t rank = 0; rank < ranks.size(); ++rank) {
-    if (rank > 0 && ranks[rank] == ranks[rank - 1]) {
-      ++last->second;
-      continue;
-    }
-    const auto [found, is_new] = known.try_emplace(key_of(ranks[rank]), classes.size());
-    if (is_new) { classes.push_back({{}, ranks[rank]}); }
-    auto& ranges = classes[found->second].ranks;
-    if (!ranges.empty() && ranges.back().second + 1 == rank) {
-      ranges.back().second = rank;
-    } else {
-      ranges.emplace_back(rank, rank);
-    }
-    last = &ranges.back();
+  for (const auto& run : ranks.runs()) {
+    const auto [found, is_new] = known.try_emplace(key_of(run.value), classes.size());
+    if (is_new) { classes.push_back({{}, run.value}); }
+    classes[found->second].ranks.emplace_back(run.first, run.end - 1);
   }
   return classes;
 }

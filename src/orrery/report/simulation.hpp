@@ -17,7 +17,7 @@ struct RankClass {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranks;
   results::SimulatedRank result;
 };
-[[nodiscard]] std::vector<RankClass> rank_classes(const std::vector<results::SimulatedRank>& ranks);
+[[nodiscard]] std::vector<RankClass> rank_classes(const results::RankRuns<results::SimulatedRank>& ranks);
 
 [[nodiscard]] std::string simulation_text(const results::Simulation& simulation, TextStyle style = {});
 // `tables`: names from simulation_tables.hpp; they are lists of rows under "tables".

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "orrery/results/rank_runs.hpp"
 #include "orrery/results/simulation_tables.hpp"
 
 namespace orrery::results {
@@ -45,7 +46,7 @@ struct SimulatedContention {
 struct Simulation {
   std::string semantics;  // "astra-sim"
   std::string backend;    // "congestion-unaware", "congestion-aware", "flow"
-  std::vector<SimulatedRank> ranks;
+  RankRuns<SimulatedRank> ranks;
   std::vector<std::string> warnings;
   std::vector<SimulatedSpan> spans;             // in the order of their ends, if requested
   std::optional<SimulationTables> tables;       // if requested
@@ -63,7 +64,7 @@ struct Simulation {
 
   [[nodiscard]] std::uint64_t makespan_ns() const {
     std::uint64_t last = 0;
-    for (const SimulatedRank& rank : ranks) { last = rank.finish_ns > last ? rank.finish_ns : last; }
+    for (const auto& run : ranks.runs()) { last = run.value.finish_ns > last ? run.value.finish_ns : last; }
     return last;
   }
 };

@@ -16,7 +16,7 @@ std::size_t GroupMembers::ascending_position(std::uint32_t rank) const {
 
 ChunkRegistry::ChunkRegistry(const SimulationJob& job) : groups_(job.groups.size() + 1) {
   const std::uint32_t count = job.network.ranks();
-  groups_[kWholeMachine].ranges.resize(count);
+  groups_[kWholeMachine].ranges.resize(job.rank_graphs.size());
   for (std::uint32_t i = 0; i < job.groups.size(); ++i) {
     GroupMembers& group = groups_[i + 1];
     group.ranks = &job.groups[i].ranks;

@@ -10,6 +10,7 @@
 #include "orrery/parallel/layout.hpp"
 #include "orrery/simulate/class_job.hpp"
 #include "orrery/simulate/class_parts.hpp"
+#include "orrery/simulate/class_refinement.hpp"
 
 namespace orrery::simulate {
 
@@ -29,7 +30,13 @@ bool nests(std::uint64_t a, std::uint64_t b) { return a % b == 0 || b % a == 0; 
 std::optional<network::Group> even_shape(const Layout& layout, const GroupFamily& family) {
   if (family.is_mirrored || family.outer_degree > 1) { return std::nullopt; }
   std::uint64_t block = 1;
-  for (const auto& digit : layout) {
+  for (std::size_t i = 0; i < layout.size(); ++i) {
+    const auto& digit = layout[i];
+    if (i + 1 == layout.size() && family.stride % block == 0) {  // members differ in the last digit only
+      network::Group shape;
+      shape.extents.push_back({digit.dimension, static_cast<std::int64_t>(family.degree)});
+      return shape;
+    }
     block *= static_cast<std::uint64_t>(digit.members);
     if (!nests(block, family.stride) || !nests(block, family.stride * family.degree)) { return std::nullopt; }
   }
@@ -54,44 +61,6 @@ std::optional<network::Group> common_shape(const hardware::Cluster& cluster, con
 
 namespace {
 
-// Peers of the ranks of a class.
-class Peers {
- public:
-  Peers(const ClassJob& job, std::size_t number)
-      : job_(job), graph_(job.classes[number]), first_(job.first_rank(number)) {}
-
-  // Of the message `node` on `rank`, which is of this class.
-  [[nodiscard]] std::uint32_t of(std::uint32_t node, std::uint32_t rank) const {
-    const std::uint32_t peer = graph_.graph.nodes[node].peer;
-    const auto& rings = graph_.ring_messages;
-    const auto ring = std::lower_bound(rings.begin(), rings.end(), std::pair{node, 0U});
-    if (ring == rings.end() || ring->first != node) { return peer + (rank - first_); }  // as many ranks away
-    const GroupFamily& family = job_.families[ring->second];
-    const StridedRanks first = members(family, first_), own = members(family, rank);
-    const std::uint64_t away = first.place(peer) + first.degree - first.place(first_);
-    return static_cast<std::uint32_t>(own.rank((own.place(rank) + away) % own.degree));
-  }
-
-  // What messages are alike for all ranks of the class: the distance to the peer, or the ring.
-  [[nodiscard]] std::pair<std::int64_t, std::uint32_t> distance(std::uint32_t node) const {
-    const auto& rings = graph_.ring_messages;
-    const auto ring = std::lower_bound(rings.begin(), rings.end(), std::pair{node, 0U});
-    const std::int64_t away = std::int64_t{graph_.graph.nodes[node].peer} - std::int64_t{first_};
-    return {away, ring == rings.end() || ring->first != node ? 0 : 1 + ring->second};
-  }
-
- private:
-  [[nodiscard]] StridedRanks members(const GroupFamily& family, std::uint32_t rank) const {
-    const auto group = job_.group_of(family, rank);
-    ORRERY_ASSERT(group);  // add_class checks the first rank
-    return job_.members(family, *group);
-  }
-
-  const ClassJob& job_;
-  const ClassGraph& graph_;
-  std::uint32_t first_;
-};
-
 class ObstacleSearch {
  public:
   ObstacleSearch(const hardware::Cluster& cluster, const ClassJob& job) : layout_(layout_of(cluster, job)), job_(job) {}
@@ -112,23 +81,13 @@ class ObstacleSearch {
     return fmt::format("ranks {} to {}", job_.first_rank(c), job_.first_rank(c) + job_.class_ranks - 1);
   }
 
-  // The classes of the members.
-  [[nodiscard]] std::vector<std::uint64_t> classes_of(const StridedRanks& ranks) const {
-    std::vector<std::uint64_t> classes;
-    for (std::uint64_t i = 0; i < ranks.degree; ++i) {
-      const std::uint64_t number = ranks.rank(i) / job_.class_ranks;
-      if (classes.empty() || classes.back() != number) { classes.push_back(number); }
-    }
-    return classes;
-  }
-
   std::optional<std::string> of_family(std::uint32_t number, std::size_t c) {
     if (!families_seen_.emplace(std::pair{number, c}, true).second) { return std::nullopt; }
     const GroupFamily& family = job_.families[number];
     const std::uint32_t first = job_.first_rank(c);
     if (is_even(family) && job_.group_of(family, first + job_.class_ranks - 1)) { return std::nullopt; }
     const StridedRanks expected = job_.members(family, *job_.group_of(family, first));
-    const auto classes = classes_of(expected);
+    const auto classes = classes_of(expected, job_.class_ranks);
     const network::Group shape = shape_of(layout_, list_of(expected));
     std::unordered_map<std::uint64_t, bool> known;
     for (std::uint32_t rank = first; rank < first + job_.class_ranks; ++rank) {
@@ -136,7 +95,7 @@ class ObstacleSearch {
       if (!group) { return fmt::format("only some of {} are in a group of {}", ranks_text(c), family.name); }
       if (!known.emplace(*group, true).second) { continue; }
       const StridedRanks ranks = job_.members(family, *group);
-      if (shape_of(layout_, list_of(ranks)) != shape || classes_of(ranks) != classes) {
+      if (shape_of(layout_, list_of(ranks)) != shape || classes_of(ranks, job_.class_ranks) != classes) {
         return fmt::format("the {} groups of {} have different shapes on the cluster", family.name, ranks_text(c));
       }
     }
@@ -170,10 +129,9 @@ class ObstacleSearch {
   std::optional<std::string> of_messages(std::size_t c) const {
     const Peers peers(job_, c);
     const std::uint32_t first = job_.first_rank(c);
-    std::map<std::pair<std::int64_t, std::uint32_t>, bool> known;
+    std::map<Peers::Distance, bool> known;
     // Messages are matched by tag, size and classes of both ends: these must define the distance.
-    std::map<std::tuple<Act, std::uint64_t, std::uint64_t, std::uint32_t>, std::pair<std::int64_t, std::uint32_t>>
-        alike;
+    std::map<std::tuple<Act, std::uint64_t, std::uint64_t, std::uint32_t>, Peers::Distance> alike;
     const auto& nodes = job_.classes[c].graph.nodes;
     for (std::uint32_t node = 0; node < nodes.size(); ++node) {
       const NodeTask& task = nodes[node];
@@ -217,17 +175,20 @@ namespace {
 
 class FlowJobBuilder {
  public:
-  FlowJobBuilder(const hardware::Cluster& cluster, const ClassJob& job, bool folds)
-      : layout_(layout_of(cluster, job)), job_(job), folds_(folds) {
+  // `colours`: one rank of each is simulated; without them, every rank. `by_class`: they are the classes of the job.
+  FlowJobBuilder(const hardware::Cluster& cluster, const ClassJob& job, const std::optional<RankColours>& colours,
+                 bool by_class)
+      : layout_(layout_of(cluster, job)), job_(job), colours_(colours), by_class_(by_class) {
     flow_.cluster = cluster;
     flow_.egress = job.egress;
-    if (folds) { flow_.ranks_of.assign(job.classes.size(), job.class_ranks); }
     flow_.kinds = first_kinds();
     flow_.job = job.machine;
     flow_.job.network = network_of(cluster);
-    flow_.simulated.resize(job.ranks());
-    for (std::uint32_t rank = 0; rank < job.ranks(); ++rank) {
-      flow_.simulated[rank] = folds ? rank / job.class_ranks : rank;
+    if (colours) {
+      flow_.ranks_of = colours->ranks;
+      flow_.simulated = colours->of;
+    } else {
+      for (std::uint32_t rank = 0; rank < job.ranks(); ++rank) { flow_.simulated.push_back(rank); }
     }
     for (const GroupFamily& family : job.families) { kinds_.push_back(kind_of(family.name)); }
     groups_.resize(job.families.size());
@@ -235,9 +196,10 @@ class FlowJobBuilder {
 
   FlowJob run() {
     flow_.groups.push_back({world_shape(), kind_of("world")});
-    for (std::size_t c = 0; c < job_.classes.size(); ++c) {
-      const std::uint32_t first = job_.first_rank(c), last = folds_ ? first : first + job_.class_ranks - 1;
-      for (std::uint32_t rank = first; rank <= last; ++rank) { add_rank(c, rank); }
+    if (colours_) {
+      for (const std::uint32_t rank : colours_->first_rank) { add_rank(rank); }
+    } else {
+      for (std::uint32_t rank = 0; rank < job_.ranks(); ++rank) { add_rank(rank); }
     }
     return std::move(flow_);
   }
@@ -256,7 +218,8 @@ class FlowJobBuilder {
     return static_cast<std::uint32_t>(flow_.kinds.size() - 1);
   }
 
-  void add_rank(std::size_t c, std::uint32_t rank) {
+  void add_rank(std::uint32_t rank) {
+    const std::size_t c = rank / job_.class_ranks;
     const Peers peers(job_, c);
     RankGraph graph = job_.classes[c].graph;
     for (std::uint32_t node = 0; node < graph.nodes.size(); ++node) {
@@ -269,31 +232,44 @@ class FlowJobBuilder {
     }
     flow_.job.rank_graphs.push_back(std::move(graph));
     flow_.job.files.push_back(job_.classes[c].file);
-    if (folds_) { flow_.job.real_ranks.push_back(rank); }
+    if (colours_) { flow_.job.real_ranks.push_back(rank); }
   }
 
-  // 1 + the group of a rank in FlowJob::job.groups. Folded, groups of the same classes are one.
+  // The simulated ranks of a group, ascending.
+  [[nodiscard]] std::vector<std::uint32_t> simulated_of(const StridedRanks& ranks) const {
+    if (by_class_) { return classes_of(ranks, job_.class_ranks); }
+    std::vector<std::uint32_t> simulated = list_of(ranks);
+    if (colours_) {
+      for (std::uint32_t& rank : simulated) { rank = colours_->of[rank]; }
+    }
+    std::sort(simulated.begin(), simulated.end());
+    simulated.erase(std::unique(simulated.begin(), simulated.end()), simulated.end());
+    return simulated;
+  }
+
+  // How many groups have members of these simulated ranks. They have all ranks that these stand for.
+  [[nodiscard]] std::uint64_t copies_of(const std::vector<std::uint32_t>& simulated, std::uint64_t members) const {
+    std::uint64_t ranks = 0;
+    for (const std::uint32_t rank : simulated) { ranks += flow_.ranks_for(rank); }
+    return ranks / members;
+  }
+
+  // 1 + the group of a rank in FlowJob::job.groups. Folded, groups of the same simulated ranks are one: these ranks are
+  // in groups of one kind only.
   std::uint32_t group_of(std::uint32_t number, std::uint32_t rank) {
     const GroupFamily& family = job_.families[number];
     const std::uint64_t group = *job_.group_of(family, rank);
     const auto [known, is_new] = groups_[number].try_emplace(group, 0U);
     if (!is_new) { return known->second; }
-    const std::vector<std::uint32_t> ranks = list_of(job_.members(family, group));
-    std::vector<std::uint32_t> simulated;
-    for (const std::uint32_t member : ranks) {
-      if (simulated.empty() || simulated.back() != flow_.simulated[member]) {
-        simulated.push_back(flow_.simulated[member]);
-      }
-    }
-    std::sort(simulated.begin(), simulated.end());
-    simulated.erase(std::unique(simulated.begin(), simulated.end()), simulated.end());
+    const StridedRanks ranks = job_.members(family, group);
+    std::vector<std::uint32_t> simulated = simulated_of(ranks);
     const auto [same, is_first] = known_.try_emplace({number, simulated}, 0U);
     if (is_first) {
-      flow_.job.groups.push_back({folds_ ? family.name : std::to_string(family.first_name + group), simulated});
-      // The groups of the same classes have all ranks of these classes.
-      const std::uint64_t copies = simulated.size() * flow_.ranks_for(0) / ranks.size();
       const auto even = even_shape(layout_, family);
-      flow_.groups.push_back({even ? *even : shape_of(layout_, ranks), kinds_[number], copies});
+      flow_.groups.push_back(
+          {even ? *even : shape_of(layout_, list_of(ranks)), kinds_[number], copies_of(simulated, ranks.degree)});
+      flow_.job.groups.push_back(
+          {colours_ ? family.name : std::to_string(family.first_name + group), std::move(simulated)});
       same->second = static_cast<std::uint32_t>(flow_.job.groups.size());
     }
     return known->second = same->second;
@@ -301,22 +277,38 @@ class FlowJobBuilder {
 
   Layout layout_;
   const ClassJob& job_;
-  bool folds_;
+  const std::optional<RankColours>& colours_;
+  bool by_class_;
   FlowJob flow_;
   std::vector<std::uint32_t> kinds_;                                      // by family
   std::vector<std::unordered_map<std::uint64_t, std::uint32_t>> groups_;  // by family: of its groups
   std::map<std::pair<std::uint32_t, std::vector<std::uint32_t>>, std::uint32_t> known_;
 };
 
+// The classes of the job.
+RankColours class_colours(const ClassJob& job) {
+  RankColours made;
+  for (std::uint32_t c = 0; c < job.classes.size(); ++c) {
+    made.of.add(job.class_ranks, c);
+    made.first_rank.push_back(job.first_rank(c));
+  }
+  made.ranks.assign(job.classes.size(), job.class_ranks);
+  return made;
+}
+
 }  // namespace
 
 FoldedJob folded(const hardware::Cluster& cluster, const ClassJob& job, Folding folding) {
   FoldedJob made;
+  std::optional<RankColours> colours;
+  bool by_class = false;
   if (folding == Folding::automatic) {
     made.unfolded_because = fold_obstacle(cluster, job).value_or(FoldObstacle{}).text;
+    by_class = made.unfolded_because.empty();
+    colours = by_class ? class_colours(job) : fine_colours(layout_of(cluster, job), job);
+    if (colours) { made.unfolded_because.clear(); }
   }
-  const bool folds = folding == Folding::automatic && made.unfolded_because.empty();
-  made.job = FlowJobBuilder(cluster, job, folds).run();
+  made.job = FlowJobBuilder(cluster, job, colours, by_class).run();
   return made;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -35,6 +36,63 @@ StridedRanks ClassJob::members(const GroupFamily& family, std::uint64_t group) c
   return {first, family.stride, family.size(), family.degree, outer};
 }
 
+std::vector<std::uint32_t> classes_of(const StridedRanks& ranks, std::uint32_t class_ranks) {
+  std::vector<std::uint32_t> classes;
+  const auto add = [&](std::uint64_t number) {
+    if (classes.empty() || classes.back() != number) { classes.push_back(static_cast<std::uint32_t>(number)); }
+  };
+  // The first position at or behind which a rank, `stride` further with each position, is of a later class.
+  const auto next = [&](std::uint64_t rank, std::uint64_t stride) {
+    const std::uint64_t left = class_ranks - rank % class_ranks;
+    return (left - 1) / stride + 1;
+  };
+  const std::uint64_t blocks = ranks.degree / ranks.inner;
+  const std::uint64_t width = ranks.stride * (ranks.inner - 1);  // from the first to the last rank of a block
+  for (std::uint64_t block = 0; block < blocks;) {
+    const std::uint64_t first = ranks.first + block * ranks.outer_stride;
+    for (std::uint64_t i = 0; i < ranks.inner; i += next(first + i * ranks.stride, ranks.stride)) {
+      add((first + i * ranks.stride) / class_ranks);
+    }
+    const bool is_in_one = first / class_ranks == (first + width) / class_ranks && ranks.outer_stride > 0;
+    block += is_in_one ? next(first + width, ranks.outer_stride) : 1;
+  }
+  std::sort(classes.begin(), classes.end());
+  classes.erase(std::unique(classes.begin(), classes.end()), classes.end());
+  return classes;
+}
+
+std::optional<std::uint32_t> Peers::ring_of(std::uint32_t node) const {
+  const auto& rings = graph_.ring_messages;
+  const auto ring = std::lower_bound(rings.begin(), rings.end(), std::pair{node, 0U});
+  return ring == rings.end() || ring->first != node ? std::nullopt : std::optional(ring->second);
+}
+
+StridedRanks Peers::members(const GroupFamily& family, std::uint32_t rank) const {
+  const auto group = job_.group_of(family, rank);
+  ORRERY_ASSERT(group);  // add_class checks the first rank
+  return job_.members(family, *group);
+}
+
+std::uint32_t Peers::of(std::uint32_t node, std::uint32_t rank) const {
+  const std::uint32_t peer = graph_.graph.nodes[node].peer;
+  const auto ring = ring_of(node);
+  if (!ring) { return peer + (rank - first_); }  // as many ranks away
+  const GroupFamily& family = job_.families[*ring];
+  const StridedRanks first = members(family, first_), own = members(family, rank);
+  const std::uint64_t away = first.place(peer) + first.degree - first.place(first_);
+  return static_cast<std::uint32_t>(own.rank((own.place(rank) + away) % own.degree));
+}
+
+Peers::Distance Peers::distance(std::uint32_t node) const {
+  const std::uint32_t peer = graph_.graph.nodes[node].peer;
+  const auto ring = ring_of(node);
+  if (!ring) { return {std::int64_t{peer} - std::int64_t{first_}, 0}; }
+  const GroupFamily& family = job_.families[*ring];
+  const StridedRanks first = members(family, first_);
+  return {static_cast<std::int64_t>((first.place(peer) + first.degree - first.place(first_)) % first.degree),
+          1 + *ring};
+}
+
 namespace {
 
 // Finds the messages whose peers are neighbours in a group.
@@ -51,16 +109,47 @@ Result<void> find_rings(const ClassJob& job, const graph::Graph& graph, std::uin
     const auto family = std::find_if(job.families.begin(), job.families.end(),
                                      [&](const GroupFamily& one) { return one.name == name; });
     const auto group = family != job.families.end() ? job.group_of(*family, rank) : std::nullopt;
-    const std::vector<std::uint32_t> members =
-        group ? list_of(job.members(*family, *group)) : std::vector<std::uint32_t>{};
     const std::uint32_t peer = made.graph.nodes[number].peer;
-    if (std::find(members.begin(), members.end(), peer) == members.end()) {
+    if (!group || !job.members(*family, *group).contains(peer)) {
       return fail(Place{made.file, 0, 0, fmt::format("node {}", graph.id(node))},
                   fmt::format("has the peer_group {}, which does not join ranks {} and {}", quote(name), rank, peer));
     }
     made.ring_messages.emplace_back(number, static_cast<std::uint32_t>(family - job.families.begin()));
   }
   std::sort(made.ring_messages.begin(), made.ring_messages.end());
+  return {};
+}
+
+// A rank of the class `first`, ... that is in no group of the family.
+std::optional<std::uint64_t> rank_without_group(const ClassJob& job, const GroupFamily& family, std::uint64_t first) {
+  if (family.is_mirrored || family.count * family.size() == job.ranks()) { return std::nullopt; }
+  // Numbers of groups grow with ranks within a stride: the last rank has the highest.
+  const std::uint64_t step = family.stride % job.class_ranks == 0 ? job.class_ranks : 1;
+  for (std::uint64_t i = step - 1; i < job.class_ranks; i += step) {
+    if (!job.group_of(family, first + i)) { return first + i; }
+  }
+  return std::nullopt;
+}
+
+// All ranks of a class are in groups of the families that its graph uses.
+Result<void> check_groups(const ClassJob& job, std::uint32_t first, const ClassGraph& made) {
+  std::vector<std::uint32_t> used;
+  for (const NodeTask& task : made.graph.nodes) {
+    if (task.act == Act::collective && task.group != kWholeMachine) { used.push_back(task.group - 1); }
+  }
+  for (const auto& ring : made.ring_messages) { used.push_back(ring.second); }
+  std::sort(used.begin(), used.end());
+  used.erase(std::unique(used.begin(), used.end()), used.end());
+  for (const std::uint32_t family : used) {
+    const auto rank = rank_without_group(job, job.families[family], first);
+    if (!rank) { continue; }
+    return fail(
+        Place{made.file, 0, 0, {}},
+        fmt::format("is the graph of ranks {} to {} and has collectives of {}, but rank {} is in none of the {} "
+                    "groups of that name",
+                    first, first + job.class_ranks - 1, quote(job.families[family].name), *rank,
+                    job.families[family].count));
+  }
   return {};
 }
 
@@ -93,16 +182,15 @@ Result<void> add_class(ClassJob& job, const graph::Graph& graph, const std::stri
   ClassJob whole;
   whole.class_ranks = job.class_ranks;
   whole.classes.resize(classes);
-  std::vector<Group> groups;
+  std::vector<GroupIndex::Sized> groups;
   std::vector<std::uint32_t> family_of;
   for (std::uint32_t i = 0; i < job.families.size(); ++i) {
     const GroupFamily& family = job.families[i];
-    const auto group = whole.group_of(family, first);
-    if (!group) { continue; }
-    groups.push_back({group_key(family.name), list_of(whole.members(family, *group))});
+    if (!whole.group_of(family, first)) { continue; }
+    groups.push_back({group_key(family.name), static_cast<std::uint32_t>(family.size())});
     family_of.push_back(i);
   }
-  const GroupIndex index(groups);
+  const GroupIndex index(std::move(groups));
   CompileContext context = compile_context(job.machine, index);
   context.ranks = static_cast<std::uint32_t>(ranks);
   auto compiled = compile(graph, first, file, context);
@@ -116,6 +204,7 @@ Result<void> add_class(ClassJob& job, const graph::Graph& graph, const std::stri
   }
   whole.families = job.families;
   if (auto found = find_rings(whole, graph, first, made); !found) { return found; }
+  if (auto checked = check_groups(whole, first, made); !checked) { return checked; }
   if (auto checked = check_peers(job, first, ranks, made); !checked) { return checked; }
   job.classes.push_back(std::move(made));
   return {};

@@ -29,6 +29,13 @@ struct StridedRanks {
     if (inner == degree) { return (rank - first) / stride; }
     return (rank - first) % outer_stride / stride + (rank - first) / outer_stride * inner;
   }
+  [[nodiscard]] bool contains(std::uint64_t rank) const {
+    if (rank < first) { return false; }
+    const std::uint64_t away = rank - first;
+    if (inner == degree) { return away % stride == 0 && away / stride < degree; }
+    const std::uint64_t within = away % outer_stride;
+    return within % stride == 0 && within / stride < inner && away / outer_stride < degree / inner;
+  }
   // All members are in one block of so many ranks.
   [[nodiscard]] std::uint64_t span() const {
     return inner == degree ? stride * degree : outer_stride * (degree / inner);

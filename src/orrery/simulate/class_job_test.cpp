@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "orrery/parallel/test_jobs.hpp"
+#include "orrery/simulate/class_parts.hpp"
 #include "orrery/simulate/flow.hpp"
 #include "orrery/simulate/on_cluster.hpp"
 #include "orrery/simulate/test_jobs.hpp"
@@ -46,6 +50,62 @@ std::string obstacle_of(const hardware::Cluster& cluster, const ClassJob& job) {
   return obstacle ? obstacle->text : "";
 }
 
+TEST(ClassJob, members_and_their_classes_are_found_without_a_list) {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    SeededRandom random(seed);
+    const auto pick = [&](const std::vector<std::int64_t>& from) {
+      return static_cast<std::uint64_t>(any_of(random, from));
+    };
+    StridedRanks ranks;
+    ranks.first = pick({0, 1, 5, 17, 40});
+    ranks.stride = pick({1, 2, 3, 7, 12, 30});
+    ranks.inner = ranks.degree = pick({1, 2, 3, 8, 16});
+    if (seed % 2 == 1) {
+      ranks.degree = ranks.inner * pick({2, 3, 5});
+      ranks.outer_stride = ranks.stride * ranks.inner * pick({1, 2, 3});
+    }
+    const std::vector<std::uint32_t> list = ranks_of(ranks);
+    for (std::uint32_t rank = 0; rank < list.back() + 3; ++rank) {
+      ASSERT_EQ(ranks.contains(rank), std::find(list.begin(), list.end(), rank) != list.end()) << seed << " " << rank;
+    }
+    const auto class_ranks = static_cast<std::uint32_t>(pick({1, 2, 5, 8, 24, 100}));
+    std::set<std::uint32_t> classes;
+    for (const std::uint32_t rank : list) { classes.insert(rank / class_ranks); }
+    ASSERT_EQ(classes_of(ranks, class_ranks), std::vector<std::uint32_t>(classes.begin(), classes.end())) << seed;
+  }
+}
+
+// A family of strided groups has one shape exactly if every group has that of the first, found by a look at all ranks.
+TEST(ClassJob, the_common_shape_of_a_family_is_that_of_each_group) {
+  int common = 0, different = 0;
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    SeededRandom random(seed);
+    const std::vector<std::int64_t> sizes = {any_of(random, {1, 2, 4, 6, 8}), any_of(random, {1, 2, 3, 4}),
+                                             any_of(random, {1, 2, 3, 8})};
+    const auto ranks = static_cast<std::uint64_t>(sizes[0] * sizes[1] * sizes[2]);
+    GroupFamily family;
+    family.stride = static_cast<std::uint64_t>(any_of(random, {1, 2, 3, 4, 6, 8, 12, 24, 32}));
+    family.degree = static_cast<std::uint64_t>(any_of(random, {2, 3, 4, 8}));
+    if (ranks % (family.stride * family.degree) != 0) { continue; }
+    family.count = ranks / family.degree;
+    const hardware::Cluster cluster = parallel::test::cluster_of(sizes);
+    ClassJob job;
+    job.class_ranks = static_cast<std::uint32_t>(ranks);
+    job.classes.resize(1);
+    const auto shape = [&](std::uint64_t group) {
+      return shape_of(parallel::rank_order(cluster), ranks_of(job.members(family, group)));
+    };
+    bool is_common = true;
+    for (std::uint64_t group = 1; group < family.count; ++group) { is_common = is_common && shape(group) == shape(0); }
+    const auto found = common_shape(cluster, job, family);
+    ASSERT_EQ(found.has_value(), is_common) << seed;
+    if (found) { ASSERT_EQ(*found, shape(0)) << seed; }
+    ++(is_common ? common : different);
+  }
+  EXPECT_GT(common, 100);
+  EXPECT_GT(different, 100);
+}
+
 TEST(ClassJob, groups_of_a_family_have_every_rank_once) {
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
     SeededRandom random(seed);
@@ -72,7 +132,7 @@ TEST(ClassJob, groups_of_a_family_have_every_rank_once) {
 
 // The conditions of folding are found by arithmetic for groups that fill dimensions evenly; here, by a look at all.
 TEST(ClassJob, a_job_folds_exactly_if_all_groups_have_one_shape_and_all_messages_cross_one_dimension) {
-  int folds = 0, refused = 0;
+  int folds = 0, refused = 0, finer = 0;
   for (std::uint64_t seed = 0; seed < 3000; ++seed) {
     SeededRandom random(seed);
     const std::int64_t classes = any_of(random, {1, 2, 3, 4}), ranks = any_of(random, {4, 6, 8, 12});
@@ -109,11 +169,14 @@ TEST(ClassJob, a_job_folds_exactly_if_all_groups_have_one_shape_and_all_messages
     EXPECT_EQ(obstacle_of(cluster, job).empty(), alike) << "seed " << seed << ": " << obstacle_of(cluster, job);
     ++(alike ? folds : refused);
     const auto all = folded(cluster, job, Folding::off), one = folded(cluster, job, Folding::automatic);
-    EXPECT_EQ(one.job.job.rank_graphs.size(), static_cast<std::size_t>(alike ? classes : classes * ranks));
+    if (alike) { EXPECT_EQ(one.job.job.rank_graphs.size(), static_cast<std::size_t>(classes)); }
+    if (!alike) { EXPECT_GT(one.job.job.rank_graphs.size(), static_cast<std::size_t>(classes)); }
+    finer += !alike && one.unfolded_because.empty() ? 1 : 0;
     EXPECT_EQ(simulate_flows(one.job)->ranks, simulate_flows(all.job)->ranks) << "seed " << seed;
   }
   EXPECT_GT(folds, 100);
   EXPECT_GT(refused, 100);
+  EXPECT_GT(finer, 50);
 }
 
 TEST(ClassJob, why_a_job_is_not_folded_is_said) {
@@ -131,6 +194,40 @@ TEST(ClassJob, why_a_job_is_not_folded_is_said) {
   EXPECT_EQ(
       obstacle_of(odd, job_of(odd, 6, {}, {{pair(6)}, {receive(1, 0, 4096)}, {all_reduce(1, 8)}, {all_reduce(1, 8)}})),
       "messages of ranks 0 to 5 cross different dimensions of the cluster");
+}
+
+// Folded, the messages of a rank to two neighbours would be matched in the order in which they are sent.
+TEST(ClassJob, messages_that_could_be_taken_for_each_other_are_not_folded) {
+  const hardware::Cluster cluster = parallel::test::cluster_of({4, 2});
+  const auto job = [&](std::int64_t bytes) {
+    const auto in_ring = [](graph::NodeRecord node, std::string_view group) {
+      node.attributes.push_back({graph::keys::peer_group, graph::Value::text(group), {}, {}});
+      return node;
+    };
+    return job_of(cluster, 8, {{"cp", 1, 4, 1, 2, false}, {"ep", 5, 4, 2, 2, false}},
+                  {{in_ring(send(1, 1, 4096), "cp"), in_ring(send(2, 2, bytes), "ep"),
+                    in_ring(receive(3, 1, 4096), "cp"), in_ring(receive(4, 2, bytes), "ep")}});
+  };
+  EXPECT_EQ(folded(cluster, job(4096), Folding::automatic).unfolded_because,
+            "ranks 0 to 7 have messages with the same tag to several ranks of a class");
+  EXPECT_EQ(folded(cluster, job(8192), Folding::automatic).unfolded_because, "");
+}
+
+TEST(ClassJob, a_graph_whose_ranks_are_in_no_group_of_its_collectives_is_an_error) {
+  const hardware::Cluster cluster = parallel::test::cluster_of({4, 4});
+  ClassJob job;
+  job.machine = machine_on(cluster);
+  job.machine.backend = Backend::flow;
+  job.class_ranks = 8;
+  job.families = {{"tp", 1, 3, 1, 4, false}};  // ranks 12 to 15 are in none
+  const graph::Graph graph = graph_of({all_reduce(1, 4096, {}, "tp")});
+  ASSERT_TRUE(add_class(job, graph, "first", 2));
+  const auto added = add_class(job, graph, "second", 2);
+  ASSERT_FALSE(added);
+  EXPECT_EQ(
+      added.error().text(),
+      "second: is the graph of ranks 8 to 15 and has collectives of \"tp\", but rank 12 is in none of the 3 groups "
+      "of that name");
 }
 
 TEST(ClassJob, groups_of_the_same_classes_are_one_when_folded) {

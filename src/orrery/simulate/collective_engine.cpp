@@ -25,7 +25,7 @@ std::uint32_t queues_in(QueueSet set, std::uint32_t queues) {
 }
 
 std::size_t queue_count(const SimulationJob& job) {
-  return std::size_t{job.network.ranks()} * job.network.dimensions.size() * job.system.queues_per_dimension;
+  return job.rank_graphs.size() * job.network.dimensions.size() * job.system.queues_per_dimension;
 }
 
 std::uint32_t queue_width(const System& system) {
@@ -50,7 +50,7 @@ CollectiveEngine::CollectiveEngine(const SimulationJob& job, ChunkRegistry& chun
       runner_(runner),
       customs_(customs),
       queues_(chunks, queue_count(job), queue_width(job.system)),
-      counters_(job.network.ranks()) {
+      counters_(job.rank_graphs.size()) {
   const std::size_t dimensions = job.network.dimensions.size();
   for (RankCounters& counters : counters_) {
     counters.queues.assign(dimensions * kQueueSets, 0);

@@ -10,7 +10,7 @@ DirectExchanges::DirectExchanges(const SimulationJob& job, EventQueue& events, C
       events_(events),
       chunks_(chunks),
       network_(network),
-      possible_(job.backend == Backend::congestion_unaware && job.network.dimensions.size() == 1 &&
+      possible_(!is_folded(job) && job.backend == Backend::congestion_unaware && job.network.dimensions.size() == 1 &&
                 job.network.dimensions.front().topology != Topology::Ring && !job.system.rendezvous &&
                 !job.system.bus) {}
 

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 #include "orrery/engine/kernel.hpp"
 #include "orrery/simulate/continuation.hpp"
+#include "orrery/simulate/order_certificate.hpp"
 #include "orrery/simulate/pool.hpp"
 
 namespace orrery::simulate {
@@ -45,7 +47,37 @@ struct Event {
   return true;
 }
 
-using EventQueue = engine::Kernel<Event>;
+// The event kernel. Of a folded run (is_folded(job)), Event::rank is a label of the certificate; of an event that is
+// registered, the rank that registers it.
+class EventQueue : public engine::Kernel<Event> {
+ public:
+  using Kernel::Kernel;
+
+  void set_certificate(OrderCertificate& certificate) { certificate_ = &certificate; }
+
+  void at(engine::Time time, const Event& event) {
+    if (certificate_ != nullptr) [[unlikely]] { return Kernel::at(time, labelled(time, event.rank, event)); }
+    Kernel::at(time, event);
+  }
+  void after(std::uint32_t lane, engine::Time delay, const Event& event) {
+    if (certificate_ != nullptr) [[unlikely]] { return Kernel::after(lane, delay, labelled(now() + delay, 0, event)); }
+    Kernel::after(lane, delay, event);
+  }
+  // Not in folded runs.
+  template <class Join>
+  void after(std::uint32_t lane, engine::Time delay, const Event& event, Join&& join) {
+    ORRERY_ASSERT(certificate_ == nullptr);
+    Kernel::after(lane, delay, event, std::forward<Join>(join));
+  }
+
+ private:
+  [[nodiscard]] Event labelled(engine::Time time, std::uint32_t source, Event event) const {
+    event.rank = certificate_->label(time, source);
+    return event;
+  }
+
+  OrderCertificate* certificate_ = nullptr;
+};
 
 inline constexpr std::uint64_t kChunkTag = std::uint64_t{1} << 63;  // tags of chunks are never those of nodes,
 inline constexpr std::uint64_t kReadyTag = std::uint64_t{1} << 62;  // nor those of ready-to-receive messages
@@ -56,11 +88,20 @@ struct alignas(64) Message {
   std::uint64_t bytes = 0;
   std::uint64_t tag = 0;
   std::uint32_t source = 0, target = 0;
-  Continuation owner;                // the sender; of a ready-to-receive message, the receiver that sent it
-  std::uint64_t expected_bytes = 0;  // of a ready-to-receive message: size of the message that may depart
-  std::uint32_t device = 0;          // its current device
-  std::uint32_t next = kNone;        // in the queue of a link
+  Continuation owner;  // the sender; of a ready-to-receive message, the receiver that sent it
+  // Of a ready-to-receive message: size of the message that may depart. In folded runs: image_source().
+  std::uint64_t expected_bytes = 0;
+  std::uint32_t device = 0;    // its current device
+  std::uint32_t next = kNone;  // in the queue of a link
 };
+
+// A folded run sends the message of its rank and receives, in its place, that of another rank, its image.
+[[nodiscard]] inline std::uint64_t image_source(std::uint32_t rank, bool is_exchange) {
+  return std::uint64_t{rank} * 2 + (is_exchange ? 1 : 0);  // halving and doubling exchange messages with a partner
+}
+[[nodiscard]] inline std::uint32_t source_of_image(const Message& message) {
+  return static_cast<std::uint32_t>(message.expected_bytes / 2);
+}
 
 // Messages and receives of one key are matched in order: the k-th with the k-th.
 struct MessageKey {

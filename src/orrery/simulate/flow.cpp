@@ -84,9 +84,8 @@ results::Simulation result_of(const FlowJob& flow, const FlowMachine& machine) {
   simulation.contention = contention_of(flow, machine);
   simulation.events = machine.rounds().events();
   simulation.messages = machine.messages();
-  std::vector<results::SimulatedRank> ranks;
-  ranks.reserve(flow.simulated.size());
-  for (const std::uint32_t simulated : flow.simulated) { ranks.push_back(simulation.ranks[simulated]); }
+  results::RankRuns<results::SimulatedRank> ranks;
+  for (const auto& run : flow.simulated.runs()) { ranks.add(run.end - run.first, simulation.ranks[run.value]); }
   simulation.ranks = std::move(ranks);
   name_ranks(flow, simulation);
   return simulation;

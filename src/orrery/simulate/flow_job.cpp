@@ -82,13 +82,14 @@ FlowJob unfolded(const hardware::Cluster& cluster, SimulationJob job) {
   flow.kinds = first_kinds();
   const parallel::Layout layout = parallel::rank_order(cluster);
   const auto ranks = static_cast<std::uint32_t>(flow.job.rank_graphs.size());
-  flow.simulated.resize(ranks);
-  std::iota(flow.simulated.begin(), flow.simulated.end(), 0U);
+  std::vector<std::uint32_t> all(ranks);
+  std::iota(all.begin(), all.end(), 0U);
+  for (const std::uint32_t rank : all) { flow.simulated.push_back(rank); }
   const auto add = [&](const std::vector<std::uint32_t>& members) {
     const network::Group shape = shape_of(layout, members);
     flow.groups.push_back({shape, number_of(flow.kinds, kind_of(cluster, shape))});
   };
-  add(flow.simulated);
+  add(all);
   for (const Group& group : flow.job.groups) { add(group.ranks); }
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     const std::vector<NodeTask>& nodes = flow.job.rank_graphs[rank].nodes;

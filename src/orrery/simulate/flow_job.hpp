@@ -13,6 +13,7 @@
 #include "orrery/network/fabric.hpp"
 #include "orrery/network/group.hpp"
 #include "orrery/parallel/layout.hpp"
+#include "orrery/results/rank_runs.hpp"
 #include "orrery/simulate/job.hpp"
 
 namespace orrery::simulate {
@@ -33,10 +34,10 @@ struct FlowJob {
   // NodeTask::dimensions of a message is the outermost dimension that it crosses. `network` has all
   // dimensions of the cluster, for tables.
   SimulationJob job;
-  std::vector<FlowGroup> groups;         // [0]: all ranks; [i + 1]: of job.groups[i]
-  std::vector<std::string> kinds;        // names of the kinds of traffic, for reports; the first two: first_kinds()
-  std::vector<std::uint32_t> simulated;  // by real rank: the simulated rank that stands for it
-  std::vector<std::uint64_t> ranks_of;   // by simulated rank: how many it stands for; empty: one each
+  std::vector<FlowGroup> groups;   // [0]: all ranks; [i + 1]: of job.groups[i]
+  std::vector<std::string> kinds;  // names of the kinds of traffic, for reports; the first two: first_kinds()
+  results::RankRuns<std::uint32_t> simulated;  // by real rank: the simulated rank that stands for it
+  std::vector<std::uint64_t> ranks_of;         // by simulated rank: how many it stands for; empty: one each
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   bool whole_buffers = false;  // all-gathers count the whole buffer, as nccl-tests do, instead of one rank's shard
 

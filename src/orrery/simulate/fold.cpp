@@ -177,9 +177,12 @@ class Folder {
     folded.job.groups.clear();
     folded.groups.assign(1, job_.groups.front());
     folded.job.real_ranks = first_ranks();
-    folded.simulated = refined_.classes();
+    folded.simulated = {};
     folded.ranks_of.assign(refined_.count(), 0);
-    for (const std::uint32_t c : folded.simulated) { ++folded.ranks_of[c]; }
+    for (const std::uint32_t c : refined_.classes()) {
+      folded.simulated.push_back(c);
+      ++folded.ranks_of[c];
+    }
     for (const std::uint32_t rank : folded.job.real_ranks) { add_rank(rank, folded); }
     return folded;
   }

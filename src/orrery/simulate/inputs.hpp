@@ -79,6 +79,12 @@ class GroupIndex {
  public:
   GroupIndex() = default;
   explicit GroupIndex(const std::vector<Group>& groups);  // which must outlive the index
+  // Groups that all contain the ranks that contains() is asked for; without lists of their ranks.
+  struct Sized {
+    std::string name;
+    std::uint32_t size = 0;
+  };
+  explicit GroupIndex(std::vector<Sized> groups);
 
   // Position of the group; nullopt where no group has the name.
   [[nodiscard]] std::optional<std::uint32_t> find(const std::string& name) const;
@@ -88,6 +94,7 @@ class GroupIndex {
 
  private:
   const std::vector<Group>* groups_ = nullptr;
+  std::vector<Sized> sized_;
   std::unordered_map<std::string, std::uint32_t> by_name_;
   std::vector<std::vector<std::uint32_t>> ascending_;  // ranks; empty where the group's list is ascending already
 };

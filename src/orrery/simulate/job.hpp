@@ -63,6 +63,9 @@ struct SimulationFiles {
 // What compile() needs for the graphs of a job whose network, system, memory and semantics are set.
 [[nodiscard]] CompileContext compile_context(const SimulationJob& job, const GroupIndex& groups);
 
+// Whether rank 0 is simulated for all ranks of the network (one_rank.hpp).
+[[nodiscard]] inline bool is_folded(const SimulationJob& job) { return job.rank_graphs.size() < job.network.ranks(); }
+
 // The number of a rank in messages.
 [[nodiscard]] inline std::uint32_t real_rank(const SimulationJob& job, std::uint32_t rank) {
   return job.real_ranks.empty() ? rank : job.real_ranks[rank];

@@ -6,7 +6,7 @@ namespace orrery::simulate {
 
 Machine::Machine(const SimulationJob& job)
     : job_(job),
-      events_(job.network.ranks()),
+      events_(job.rank_graphs.size()),
       network_(job, events_),
       nodes_(job, events_),
       messenger_(job.system.rendezvous, events_, network_, nodes_),
@@ -18,14 +18,64 @@ Machine::Machine(const SimulationJob& job)
       servers_(job.memory.servers(job.network.ranks())) {}
 
 void Machine::run() {
-  const std::uint32_t ranks = job_.network.ranks();
-  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+  start_all();
+  events_.run(Handler{*this});
+  runner_.end_run();
+}
+
+void Machine::run_folded(OrderCertificate& certificate) {
+  certificate_ = &certificate;
+  events_.set_certificate(certificate);
+  start_all();
+  events_.run(FoldedHandler{*this});
+  certificate.end();
+}
+
+void Machine::start_all() {
+  for (std::uint32_t rank = 0; rank < job_.rank_graphs.size(); ++rank) {
     nodes_.free_roots(rank);
     issue(rank);
     nodes_.check_finish(rank);
   }
-  events_.run(Handler{*this});
-  runner_.end_run();
+}
+
+// The label of the event is in place of its rank, which is 0.
+void Machine::handle_folded(Event event) {
+  using Touches = OrderCertificate::Touches;
+  OrderCertificate::Handled handled{events_.now(), event.rank, false, Touches::everything, 0};
+  const auto of_chunk = [&](bool in_lane, Touches touches) {
+    const Chunk& chunk = chunks_[event.ref];
+    const bool is_exchange = chunk.current->method == CollectiveAlgorithm::halving_doubling;
+    handled.in_lane = in_lane;
+    handled.chunk = chunk.id;
+    // Reductions of halving and doubling differ from slot to slot.
+    if (touches != Touches::nothing || !is_exchange) { handled.touches = touches; }
+  };
+  switch (event.kind) {
+    case EventKind::endpoint_passed: of_chunk(true, event.flag != 0 ? Touches::nothing : Touches::sends); break;
+    case EventKind::reduced: of_chunk(true, Touches::sends); break;
+    case EventKind::late_chunk_receive: of_chunk(false, Touches::receives); break;
+    case EventKind::arrival:
+    case EventKind::hop:
+      handled.touches = Touches::receives;
+      handled.chunk = static_cast<std::uint32_t>(network_[event.ref].tag);
+      break;
+    case EventKind::link_free: handled.touches = Touches::link; break;
+    case EventKind::node_end:
+    case EventKind::memory_end: handled.in_lane = true; break;
+    case EventKind::slots_passed:
+    case EventKind::slots_reduced:
+    case EventKind::late_chunk_receives:
+    case EventKind::direct_arrivals:
+    case EventKind::late_receive:
+    case EventKind::rendezvous_send:
+    case EventKind::server_free:
+    case EventKind::custom_step_end:
+    case EventKind::bus_step: throw_internal_error("no event of a folded run", __FILE__, __LINE__);
+  }
+  certificate_->begin(handled);
+  event.rank = 0;
+  handle(event);
 }
 
 void Machine::handle(const Event& event) {
@@ -95,6 +145,7 @@ void Machine::start(std::uint32_t rank, std::uint32_t node) {
 }
 
 void Machine::end_node(std::uint32_t rank, std::uint32_t node) {
+  if (certificate_ != nullptr) { certificate_->note_shared_state(); }
   nodes_.end(rank, node);
   issue(rank);
   nodes_.check_finish(rank);
@@ -117,6 +168,7 @@ void Machine::serve(const memory::Request& request, std::uint32_t server) {
 // ---- collectives ---------------------------------------------------------------------------------------------------
 
 void Machine::end_phase(std::uint32_t chunk) {
+  if (certificate_ != nullptr) { certificate_->note_shared_state(); }
   if (const auto ended = collectives_.end_phase(chunk)) { end_node(ended->rank, ended->node); }
   collectives_.leave_phase(chunk);
 }
@@ -129,7 +181,11 @@ void Machine::end_custom_step(std::uint32_t run, std::uint32_t step) {
 
 // The sender continues before the receiver.
 void Machine::arrive(std::uint32_t id) {
-  const Message message = network_.remove(id);
+  Message message = network_.remove(id);
+  if (certificate_ != nullptr) {  // of its image
+    message.source = source_of_image(message);
+    message.target = 0;
+  }
   if ((message.tag & kReadyTag) != 0) { return arrive_ready(message); }
   if ((message.tag & kChunkTag) != 0) { return runner_.arrive(message); }
   const Continuation receiver = messenger_.arrive(message);

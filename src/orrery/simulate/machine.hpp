@@ -38,6 +38,8 @@ class Machine final : private BusDriver {
 
   // Runs until no event is left; throws Stop and TooLong.
   void run();
+  // The same for a folded job (is_folded()); throws OrderMatters, too.
+  void run_folded(OrderCertificate& certificate);
 
   // The state after run(): results, and for a diagnosis the nodes that did not end.
   [[nodiscard]] const EventQueue& events() const { return events_; }
@@ -54,7 +56,14 @@ class Machine final : private BusDriver {
     void prefetch(const Event& event) const { machine.prefetch(event); }
   };
 
+  struct FoldedHandler {
+    Machine& machine;
+    void operator()(const Event& event) const { machine.handle_folded(event); }
+  };
+
+  void start_all();
   void handle(const Event& event);
+  void handle_folded(Event event);
   void handle_together(const Event& event);
   void prefetch(const Event& event) const;
 
@@ -75,6 +84,7 @@ class Machine final : private BusDriver {
   void delivered(const BusRequest& request) override;
 
   const SimulationJob& job_;
+  OrderCertificate* certificate_ = nullptr;  // of a folded run
   EventQueue events_;
   MessageNetwork network_;
   NodeScheduler nodes_;

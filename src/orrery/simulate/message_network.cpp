@@ -26,7 +26,8 @@ std::size_t link_count(const Network& network) {
 
 }  // namespace
 
-MessageNetwork::MessageNetwork(const SimulationJob& job, EventQueue& events) : job_(job), events_(events) {
+MessageNetwork::MessageNetwork(const SimulationJob& job, EventQueue& events)
+    : job_(job), events_(events), is_folded_(is_folded(job)) {
   for (const NetworkDimension& dimension : job.network.dimensions) {
     bytes_per_ns_.push_back(dimension.bytes_per_ns());
   }
@@ -59,7 +60,8 @@ void MessageNetwork::depart(std::uint32_t id, std::uint64_t flight) {
   if (job_.backend == Backend::congestion_aware) { return forward(id); }
   const Message& message = messages_[id];
   const bool of_chunk = message.owner.kind == Continuation::Kind::none;
-  events_.at(events_.now() + flight, {EventKind::arrival, 0, message.target, id, of_chunk ? message.owner.ref : kNone});
+  const std::uint32_t rank = is_folded_ ? static_cast<std::uint32_t>(message.expected_bytes) : message.target;
+  events_.at(events_.now() + flight, {EventKind::arrival, 0, rank, id, of_chunk ? message.owner.ref : kNone});
 }
 
 // Counts the message in the dimension of which it takes the time.
@@ -125,7 +127,8 @@ void MessageNetwork::begin_link(std::uint32_t number, std::uint32_t id) {
     count.busy_ns += whole_ns(transfer);
   }
   const double latency = job_.network.dimensions.front().latency_ns;
-  events_.at(events_.now() + whole_ns(latency + transfer), {EventKind::hop, 0, 0, id, 0});
+  const std::uint32_t rank = is_folded_ ? static_cast<std::uint32_t>(messages_[id].expected_bytes) : 0;
+  events_.at(events_.now() + whole_ns(latency + transfer), {EventKind::hop, 0, rank, id, 0});
   events_.at(events_.now() + whole_ns(transfer), {EventKind::link_free, 0, 0, number, 0});
 }
 

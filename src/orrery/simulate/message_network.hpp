@@ -85,6 +85,7 @@ class MessageNetwork {
 
   const SimulationJob& job_;
   EventQueue& events_;
+  bool is_folded_;
   Pool<Message> messages_;
   std::vector<Link> links_;
   std::vector<LinkCount> link_counts_;            // of links_; empty without tables

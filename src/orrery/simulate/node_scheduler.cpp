@@ -6,7 +6,7 @@
 namespace orrery::simulate {
 
 NodeScheduler::NodeScheduler(const SimulationJob& job, const EventQueue& events)
-    : job_(job), events_(events), ranks_(job.network.ranks()) {
+    : job_(job), events_(events), ranks_(job.rank_graphs.size()) {
   for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
     RankState& rank = ranks_[i];
     const RankGraph& rank_graph = job.rank_graphs[i];

@@ -43,15 +43,17 @@ void PhaseRunner::receive(std::uint32_t id, std::uint32_t from) {
 
 // ---- messages ------------------------------------------------------------------------------------------------------
 
-// `to_chunk`: the chunk of the receiver if it is known, to avoid a search on arrival.
-void PhaseRunner::send(const Chunk& chunk, std::uint32_t to, std::uint64_t bytes, std::uint64_t flight,
-                       std::uint32_t to_chunk) {
+void PhaseRunner::send(const Chunk& chunk, const Partners& partners, std::uint64_t bytes, std::uint64_t flight) {
   if (bytes == 0) {
     throw Stop{chunk.rank, job_.rank_graphs[chunk.rank].nodes[chunk.node].id,
                "is too small for its algorithm: messages of 0 B"};
   }
-  const Message message{bytes, tag_of(chunk), chunk.rank, to, {Continuation::Kind::none, 0, to_chunk, 0},
-                        0,     chunk.rank,    kNone};
+  Message message{bytes, tag_of(chunk), chunk.rank, partners.to, {Continuation::Kind::none, 0, partners.to_chunk, 0},
+                  0,     chunk.rank,    kNone};
+  if (is_folded_) {
+    const bool is_exchange = chunk.current->method == CollectiveAlgorithm::halving_doubling;
+    message.expected_bytes = image_source(partners.from, is_exchange);
+  }
   if (messenger_.rendezvous()) { return messenger_.send(message); }
   network_.depart(network_.add(message), flight);
 }
@@ -185,8 +187,8 @@ bool PhaseRunner::use_slot(std::uint32_t id) {
   ++chunk.sent;
   --chunk.tokens;
   if (phase.method == CollectiveAlgorithm::ring) {
-    if (chunk.to_chunk == kNone) { chunk.to_chunk = chunks_.find(chunk.to, chunk.group, chunk.id); }
-    send(chunk, chunk.to, phase.message, chunk.flight_ns, chunk.to_chunk);
+    if (chunk.to_chunk == kNone) { chunk.to_chunk = is_folded_ ? id : chunks_.find(chunk.to, chunk.group, chunk.id); }
+    send(chunk, {chunk.to, chunk.from, chunk.to_chunk}, phase.message, chunk.flight_ns);
     expect(id, chunk.from, phase.message);
     return true;
   }
@@ -204,8 +206,9 @@ bool PhaseRunner::use_slot(std::uint32_t id) {
     bytes = partner.bytes;
   }
   const std::uint32_t target = phase.ring.at(to, chunk.rank, chunk.position);
-  send(chunk, target, bytes, network_.flight_ns(chunk.rank, target, bytes));
-  expect(id, phase.ring.at(from, chunk.rank, chunk.position), bytes);
+  const std::uint32_t source = phase.ring.at(from, chunk.rank, chunk.position);
+  send(chunk, {target, source, kNone}, bytes, network_.flight_ns(chunk.rank, target, bytes));
+  expect(id, source, bytes);
   return true;
 }
 

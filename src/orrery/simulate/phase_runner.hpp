@@ -27,7 +27,8 @@ class PhaseRunner {
         endpoints_(endpoints),
         network_(network),
         messenger_(messenger),
-        exchanges_(job, events, chunks, network) {}
+        exchanges_(job, events, chunks, network),
+        is_folded_(is_folded(job)) {}
   PhaseRunner(const PhaseRunner&) = delete;
   PhaseRunner& operator=(const PhaseRunner&) = delete;
 
@@ -71,8 +72,11 @@ class PhaseRunner {
   [[nodiscard]] bool tree_step(std::uint32_t chunk, std::uint32_t step);
   void tree_receive(std::uint32_t chunk, std::uint32_t from);
 
-  void send(const Chunk& chunk, std::uint32_t to, std::uint64_t bytes, std::uint64_t flight_ns,
-            std::uint32_t to_chunk = kNone);
+  struct Partners {
+    std::uint32_t to = 0, from = 0;  // ranks
+    std::uint32_t to_chunk = kNone;  // the chunk of the receiver if it is known, to avoid a search on arrival
+  };
+  void send(const Chunk& chunk, const Partners& partners, std::uint64_t bytes, std::uint64_t flight_ns);
   void expect(std::uint32_t chunk, std::uint32_t from, std::uint64_t bytes);
 
   const SimulationJob& job_;
@@ -82,6 +86,7 @@ class PhaseRunner {
   MessageNetwork& network_;
   Messenger& messenger_;
   DirectExchanges exchanges_;
+  bool is_folded_;
 };
 
 }  // namespace orrery::simulate

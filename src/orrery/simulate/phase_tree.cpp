@@ -74,7 +74,7 @@ bool PhaseRunner::tree_step(std::uint32_t id, std::uint32_t step) {
   const auto rank_at = [&](std::uint32_t position) { return phase.ring.at(position, chunk.rank, chunk.position); };
   const auto send_to = [&](std::uint32_t position) {
     const std::uint32_t target = rank_at(position);
-    send(chunk, target, phase.message, network_.flight_ns(chunk.rank, target, phase.message));
+    send(chunk, {target, target, kNone}, phase.message, network_.flight_ns(chunk.rank, target, phase.message));
   };
   switch (static_cast<TreeStep>(step)) {
     case kChildReduced:

@@ -47,11 +47,13 @@ PhysicalCollectives::PhysicalCollectives(const SimulationJob& job, PhysicalRound
       links_(links),
       nodes_(nodes),
       count_(job.network.ranks()),
+      is_folded_(is_folded(job)),
       groups_(job.groups.size() + 1),
       match_(job),
       collectives_(match_.all().size()) {
   if (job.system.endpoint_delay_ns > kMostTime / kPicosecondsPerNs) { throw TooLong{}; }
   links_.set_source(*this);
+  if (is_folded(job)) { links_.fold(); }
   make_groups();
   for (std::size_t i = 0; i < collectives_.size(); ++i) {
     const CollectiveMatch::One& one = match_.all()[i];
@@ -229,6 +231,7 @@ void PhysicalCollectives::deliver(std::uint32_t id) {
 }
 
 void PhysicalCollectives::accept(std::uint32_t id) {
+  if (is_folded_) { links_[id].at = 0; }
   if (links_[id].reduces && links_.reductions_take_time()) { return links_.reduce(id, rounds_.now()); }
   count(id);
 }
@@ -323,6 +326,7 @@ class PhysicalCollectives::StepSender {
     transfer.from = index_;
     transfer.dimension = static_cast<std::uint8_t>(phase_.dimension);
     transfer.of_collective = true;
+    if (all_.is_folded_) { transfer.to = index_; }  // the image of the message arrives at the simulated rank
     return transfer;
   }
 

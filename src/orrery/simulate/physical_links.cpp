@@ -99,7 +99,7 @@ std::uint32_t Links::next_link(Dimension& dimension, std::uint8_t number, const 
   const std::uint32_t behind = transfer.at - from * dimension.stride + to * dimension.stride;
   switch (dimension.topology) {
     case Topology::FullyConnected: return own_link(dimension, number, transfer.at, behind);
-    case Topology::Switch: return dimension.first_link + 2 * behind + 1;
+    case Topology::Switch: return dimension.first_link + 2 * (is_folded_ ? 0 : behind) + 1;
     case Topology::Ring: break;
   }
   const std::uint32_t ahead = to >= from ? to - from : to + n - from;
@@ -297,7 +297,8 @@ std::uint64_t Links::occupy(Link& link, std::uint64_t bytes, std::size_t count, 
 // arrived. Creates links, which makes `link` invalid.
 std::uint32_t Links::cross(const Link& link, std::uint32_t id, std::uint64_t left) {
   Transfer& transfer = transfers_[id];
-  transfer.at = link.to;
+  // Folded, the simulated rank's link out of the switch stands for that of the target.
+  transfer.at = is_folded_ && transfer.in_switch ? transfer.target : link.to;
   transfer.in_switch = link.into_switch;
   transfer.dimension = link.dimension;
   if (!transfer.has_left_source && transfer.of_collective) { notices_.push_back({left, id, LinkNotice::Kind::leaves}); }

@@ -91,6 +91,8 @@ class Links {
 
   // Of transfers with `has_next`; required before the first of them.
   void set_source(const TransferSource& source) { source_ = &source; }
+  // Rank 0 is simulated for all ranks: what it sends arrives, as the image of other ranks' transfers, on its own links.
+  void fold() { is_folded_ = true; }
   // A rank's transfers along the dimension start on one link.
   [[nodiscard]] bool starts_on_one_link(std::uint32_t dimension) const {
     return dimensions_[dimension].topology == Topology::Switch;
@@ -187,6 +189,7 @@ class Links {
   std::vector<Dimension> dimensions_;
   std::vector<Link, LargePages<Link>> links_;
   bool has_counts_;
+  bool is_folded_ = false;
   std::vector<LinkCounts> counts_;  // of links_, where they are needed
   Rate memory_rate_;
   const TransferSource* source_ = nullptr;

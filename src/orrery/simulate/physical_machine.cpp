@@ -17,7 +17,7 @@ PhysicalMachine::PhysicalMachine(const SimulationJob& job)
       endpoint_(job.system.endpoint_delay_ns * kPicosecondsPerNs) {}
 
 void PhysicalMachine::run() {
-  for (std::uint32_t rank = 0; rank < job_.network.ranks(); ++rank) { nodes_.free_roots(rank); }
+  for (std::uint32_t rank = 0; rank < job_.rank_graphs.size(); ++rank) { nodes_.free_roots(rank); }
   rounds_.run(Handler{*this}, [this] { end_round(); });
 }
 

@@ -47,6 +47,8 @@ struct NodeTask {
   Act act = Act::busy;
   Slot slot = Slot::none;
   bool counts_as_compute = false;  // its time is not exposed
+
+  friend bool operator==(const NodeTask&, const NodeTask&) = default;
 };
 
 struct RankGraph {

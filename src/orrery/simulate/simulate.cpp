@@ -6,6 +6,7 @@
 
 #include "orrery/simulate/deadlock.hpp"
 #include "orrery/simulate/machine.hpp"
+#include "orrery/simulate/machine_result.hpp"
 #include "orrery/simulate/physical.hpp"
 #include "orrery/simulate/stop.hpp"
 #include "orrery/simulate/tables.hpp"
@@ -135,6 +136,11 @@ Result<results::Simulation> simulate(const SimulationJob& job) {
   if (!std::all_of(ranks.begin(), ranks.end(), [](const RankState& rank) { return rank.finished; })) {
     return tl::make_unexpected(explained(job, deadlock(job, machine)));
   }
+  return result_of(job, machine);
+}
+
+results::Simulation result_of(const SimulationJob& job, const Machine& machine) {
+  const auto& ranks = machine.nodes().ranks();
   results::Simulation simulation;
   simulation.semantics = "astra-sim";
   simulation.backend = job.backend == Backend::congestion_aware ? "congestion-aware" : "congestion-unaware";

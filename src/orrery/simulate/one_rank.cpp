@@ -1,0 +1,169 @@
+#include "orrery/simulate/one_rank.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "orrery/simulate/machine.hpp"
+#include "orrery/simulate/machine_result.hpp"
+#include "orrery/simulate/simulate.hpp"
+#include "orrery/simulate/stop.hpp"
+
+namespace orrery::simulate {
+
+namespace {
+
+bool are_same(const RankGraph& a, const RankGraph& b) {
+  return &a == &b || (a.nodes == b.nodes && a.child_begin == b.child_begin && a.children == b.children);
+}
+
+// ASTRA-sim's rules.
+std::string obstacle_of_network(const SimulationJob& job, const std::string& name, CollectiveAlgorithm method,
+                                Topology topology) {
+  if (job.backend != Backend::congestion_aware) { return ""; }
+  if (topology == Topology::Switch) { return "messages of several ranks share the links of a Switch"; }
+  const bool to_neighbours = method == CollectiveAlgorithm::ring;
+  return topology == Topology::Ring && !to_neighbours ? fmt::format("messages of {} share links of a ring", name) : "";
+}
+
+// Physical rules: a link of the simulated rank carries what each link of its kind carries, if messages use no links of
+// third ranks.
+std::string obstacle_of_links(const std::string& name, Collective collective, CollectiveAlgorithm method,
+                              Topology topology) {
+  const bool is_ring = method == CollectiveAlgorithm::ring;
+  if (is_ring && collective == Collective::all_to_all) { return "an ALL_TO_ALL on a ring passes messages on"; }
+  return topology == Topology::Ring && !is_ring ? fmt::format("messages of {} share links of a ring", name) : "";
+}
+
+std::string obstacle_of(const SimulationJob& job, Collective collective, const DimensionAlgorithm& algorithm,
+                        std::size_t dimension) {
+  if (algorithm.flat && job.network.dimensions.size() > 1) {
+    return fmt::format("{} is one ring over dimensions of different distances", name_of(algorithm));
+  }
+  switch (algorithm.method) {
+    case CollectiveAlgorithm::ring:
+    case CollectiveAlgorithm::direct:
+    case CollectiveAlgorithm::halving_doubling: break;
+    case CollectiveAlgorithm::tree: return "a doubleBinaryTree has roots and leaves";
+    case CollectiveAlgorithm::automatic:
+    case CollectiveAlgorithm::flat_ring:
+    case CollectiveAlgorithm::in_switch: return fmt::format("{} is not folded", name_of(algorithm));
+  }
+  const Topology topology = job.network.dimensions[dimension].topology;
+  return job.semantics == Semantics::physical
+             ? obstacle_of_links(name_of(algorithm), collective, algorithm.method, topology)
+             : obstacle_of_network(job, name_of(algorithm), algorithm.method, topology);
+}
+
+// Of the algorithms that collectives of this kind use.
+std::string obstacle_of(const SimulationJob& job, Collective collective) {
+  const Choice& choice = job.system.algorithms[static_cast<std::size_t>(collective)];
+  if (std::holds_alternative<std::string>(choice)) { return "custom collectives differ from rank to rank"; }
+  const bool is_symmetric = collective == Collective::all_reduce || collective == Collective::all_gather ||
+                            collective == Collective::reduce_scatter || collective == Collective::all_to_all;
+  if (!is_symmetric) { return fmt::format("{} has a root", name_of(collective)); }
+  const auto& list = std::get<std::vector<DimensionAlgorithm>>(choice);
+  for (std::size_t i = 0; i < list.size() && i < job.network.dimensions.size(); ++i) {
+    if (job.network.dimensions[i].ranks == 1) { continue; }
+    if (std::string why = obstacle_of(job, collective, list[i], i); !why.empty()) { return why; }
+  }
+  return "";
+}
+
+std::string obstacle_of(const SimulationJob& job, const NodeTask& task) {
+  const auto node = [&](const char* why) { return fmt::format("node {} {}", task.id, why); };
+  switch (task.act) {
+    case Act::send:
+    case Act::receive: return node("is a message between two ranks");
+    case Act::collective:
+      if (task.group != kWholeMachine) { return node("is a collective of a process group"); }
+      return obstacle_of(job, task.collective);
+    case Act::memory: return job.memory.server(0) ? "ranks share a memory that serves them one by one" : "";
+    case Act::busy:
+    case Act::no_op:
+    case Act::metadata: return "";
+  }
+  return "";
+}
+
+// The job of rank 0 on the whole network.
+SimulationJob job_of_one(const SimulationJob& job) {
+  SimulationJob one;
+  one.semantics = job.semantics;
+  one.backend = job.backend;
+  one.network = job.network;
+  one.system = job.system;
+  one.memory = job.memory;
+  one.rank_graphs.push_back(job.rank_graphs[0]);
+  one.files.push_back(job.files.empty() ? "" : job.files[0]);
+  one.warnings = job.warnings;
+  one.spans = job.spans;
+  return one;
+}
+
+// Its result, or a text if its certificate is void or the rank does not end.
+using OneRank = tl::expected<results::Simulation, std::string>;
+
+OneRank run_certified(const SimulationJob& one) {
+  OrderCertificate certificate(one.backend == Backend::congestion_aware);
+  Machine machine(one);
+  try {
+    machine.run_folded(certificate);
+  } catch (const OrderMatters& order) {
+    return tl::make_unexpected(
+        fmt::format("the order of ranks may matter at {} ns: {}", machine.events().now(), order.why));
+  } catch (const TooLong&) { return tl::make_unexpected(std::string("an event is too late")); } catch (const Stop&) {
+    return tl::make_unexpected(std::string("a node cannot run"));
+  }
+  if (!machine.nodes().ranks().front().finished) { return tl::make_unexpected(std::string("ranks do not finish")); }
+  return result_of(one, machine);
+}
+
+OneRank run_one(const SimulationJob& job) {
+  const SimulationJob one = job_of_one(job);
+  if (job.semantics != Semantics::physical) { return run_certified(one); }
+  auto simulation = simulate(one);
+  if (!simulation) { return tl::make_unexpected(std::string("ranks do not finish")); }
+  return std::move(*simulation);
+}
+
+}  // namespace
+
+std::string one_rank_obstacle(const SimulationJob& job) {
+  if (job.network.ranks() == 1) { return "there is one rank"; }
+  if (job.system.rendezvous) { return "rendezvous"; }
+  if (job.system.bus && job.semantics != Semantics::physical) { return "the shared bus of a rank"; }
+  if (!job.system.custom_of_node.empty()) { return "nodes have custom collectives"; }
+  if (job.tables) { return "tables list every rank"; }
+  const RankGraph& first = job.rank_graphs[0];
+  for (const NodeTask& task : first.nodes) {
+    if (std::string why = obstacle_of(job, task); !why.empty()) { return why; }
+  }
+  for (std::size_t rank = 1; rank < job.rank_graphs.size(); ++rank) {
+    if (!are_same(first, job.rank_graphs[rank])) { return fmt::format("the graphs of ranks 0 and {} differ", rank); }
+  }
+  return "";
+}
+
+Result<OneRankRun> simulate_folded(const SimulationJob& job) {
+  std::string why = one_rank_obstacle(job);
+  if (why.empty()) {
+    if (auto one = run_one(job)) {
+      const results::SimulatedRank rank = one->ranks[0];
+      one->ranks = {};
+      one->ranks.add(job.network.ranks(), rank);
+      one->representatives = {0};
+      return OneRankRun{std::move(*one), ""};
+    } else {
+      why = std::move(one).error();
+    }
+  }
+  ORRERY_TRY(simulation, simulate(job));
+  return OneRankRun{std::move(simulation), std::move(why)};
+}
+
+}  // namespace orrery::simulate
