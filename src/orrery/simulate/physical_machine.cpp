@@ -27,6 +27,7 @@ void PhysicalMachine::handle(const PhysicalEvent& event) {
     case PhysicalEventKind::delivered: return deliver(event.ref);
     case PhysicalEventKind::reduced: return collectives_.count(event.ref);
     case PhysicalEventKind::wake: return links_.wake(event.ref, rounds_.now());
+    case PhysicalEventKind::step_end: return collectives_.end_step(event.ref, event.extra);
     case PhysicalEventKind::sent: return collectives_.end_chunk(event.ref, event.extra);
     case PhysicalEventKind::node_end: return nodes_.end_later(event.ref, event.extra);
     case PhysicalEventKind::custom_step_end: return messages_.end_step(event.ref, event.extra);
@@ -115,10 +116,19 @@ void PhysicalMachine::register_notices() {
       case LinkNotice::Kind::arrives: {  // transfers of collectives pass the endpoint before their data is used
         const Transfer& transfer = links_[notice.id];
         const bool has_endpoint_delay = transfer.of_collective && !transfer.to_switch;
-        rounds_.at(notice.time + (has_endpoint_delay ? endpoint_ : 0), {PhysicalEventKind::delivered, notice.id, 0});
+        const std::uint64_t time = notice.time + (has_endpoint_delay ? endpoint_ : 0);
+        if (collectives_.deliver_ahead(notice.id, time)) {
+          ++delivered_;
+        } else {
+          rounds_.at(time, {PhysicalEventKind::delivered, notice.id, 0});
+        }
         break;
       }
-      case LinkNotice::Kind::reduced: rounds_.at(notice.time, {PhysicalEventKind::reduced, notice.id, 0}); break;
+      case LinkNotice::Kind::reduced:
+        if (!collectives_.count_ahead(notice.id, notice.time)) {
+          rounds_.at(notice.time, {PhysicalEventKind::reduced, notice.id, 0});
+        }
+        break;
       case LinkNotice::Kind::leaves: collectives_.leave(notice.id, notice.time); break;
       case LinkNotice::Kind::wakes: rounds_.at(notice.time, {PhysicalEventKind::wake, notice.id, 0}); break;
     }
@@ -130,6 +140,10 @@ void PhysicalMachine::register_notices() {
 // Most of the state of a large machine is not cached when an event is handled.
 void PhysicalMachine::prefetch(const PhysicalEvent& event, int distance) const {
   if (event.kind == PhysicalEventKind::wake) { return prefetch_wake(event.ref, distance); }
+  if (event.kind == PhysicalEventKind::step_end) {
+    if (distance > 2) { return collectives_.prefetch_progress(event.ref, event.extra); }
+    return distance > 1 ? collectives_.prefetch_step(event.ref, event.extra) : void();
+  }
   if (event.kind > PhysicalEventKind::reduced) { return; }
   const Transfer& transfer = links_[event.ref];
   if (distance > 2) {
@@ -150,6 +164,7 @@ void PhysicalMachine::prefetch_wake(std::uint32_t link, int distance) const {
   const std::uint32_t id = links_.first(link);
   if (id != kNone && links_[id].of_collective && !links_[id].has_left_source) {
     collectives_.prefetch_source(links_[id]);
+    if (!links_[id].to_switch) { collectives_.prefetch_target(links_[id]); }
   }
 }
 
