@@ -21,12 +21,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "orrery/core/error.hpp"
+#include "orrery/core/large_pages.hpp"
 #include "orrery/engine/prefetch.hpp"
 #include "orrery/engine/wheel_clock.hpp"
 
@@ -101,7 +101,8 @@ class Calendar {
   static constexpr std::uint32_t kEnough = 48;                     // entries that the array is filled with
   static constexpr std::uint32_t kLow = 40;                        // with fewer entries, the array is filled
   static constexpr std::uint32_t kDue = 16;                        // entries of one time that are not copied
-  static constexpr std::size_t kArena = 16;                        // blocks
+  static constexpr std::size_t kLeastArena = 16;                   // blocks of one allocation
+  static constexpr std::size_t kMostArena = 2048;
 
   struct Block {
     std::array<Entry, kEntries> entries;
@@ -316,8 +317,12 @@ class Calendar {
   }
 
   Block* make() {
-    if (made_ % kArena == 0) { arenas_.push_back(std::make_unique_for_overwrite<Block[]>(kArena)); }
-    return &arenas_.back()[made_++ % kArena];
+    if (unmade_ == 0) {
+      unmade_ = static_cast<std::uint32_t>(std::clamp<std::size_t>(made_, kLeastArena, kMostArena));
+      arenas_.emplace_back(unmade_);
+    }
+    ++made_;
+    return &arenas_.back()[--unmade_];
   }
 
   void release(Block* block) {
@@ -377,7 +382,8 @@ class Calendar {
   WheelClock wheel_;
   Block* free_ = nullptr;
   std::size_t made_ = 0;
-  std::vector<std::unique_ptr<Block[]>> arenas_;  // NOLINT(*-avoid-c-arrays)
+  std::uint32_t unmade_ = 0;  // blocks of the last arena
+  std::vector<std::vector<Block, LargePages<Block>>> arenas_;
   std::array<Entry, kCapacity> array_{};
   WheelClock::Lists<List> lists_{};
 };

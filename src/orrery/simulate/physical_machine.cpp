@@ -6,7 +6,7 @@
 
 namespace orrery::simulate {
 
-PhysicalMachine::PhysicalMachine(const SimulationJob& job)
+PhysicalMachine::PhysicalMachine(const SimulationJob& job, Counting counting)
     : job_(job),
       links_(job.network, job.system.local_memory_gb, job.tables),
       nodes_(job, rounds_),
@@ -14,6 +14,7 @@ PhysicalMachine::PhysicalMachine(const SimulationJob& job)
       collectives_(job, rounds_, links_, nodes_),
       messages_(job.system.rendezvous, rounds_, links_, nodes_),
       customs_(rounds_, messages_),
+      counting_(counting),
       endpoint_(job.system.endpoint_delay_ns * kPicosecondsPerNs) {}
 
 void PhysicalMachine::run() {
@@ -106,6 +107,7 @@ void PhysicalMachine::end_custom_step(std::uint32_t run, std::uint32_t step) {
 void PhysicalMachine::register_notices() {
   constexpr std::size_t kAhead = 6;  // notices
   const std::span<const LinkNotice> notices = links_.grant(rounds_.now());
+  const bool ahead = counting_ == Counting::ahead;
   for (std::size_t i = 0; i < notices.size(); ++i) {
     const LinkNotice& notice = notices[i];
     if (i + kAhead < notices.size() && notices[i + kAhead].kind == LinkNotice::Kind::leaves) {
@@ -117,7 +119,7 @@ void PhysicalMachine::register_notices() {
         const Transfer& transfer = links_[notice.id];
         const bool has_endpoint_delay = transfer.of_collective && !transfer.to_switch;
         const std::uint64_t time = notice.time + (has_endpoint_delay ? endpoint_ : 0);
-        if (collectives_.deliver_ahead(notice.id, time)) {
+        if (ahead && collectives_.deliver_ahead(notice.id, time)) {
           ++delivered_;
         } else {
           rounds_.at(time, {PhysicalEventKind::delivered, notice.id, 0});
@@ -125,7 +127,7 @@ void PhysicalMachine::register_notices() {
         break;
       }
       case LinkNotice::Kind::reduced:
-        if (!collectives_.count_ahead(notice.id, notice.time)) {
+        if (!ahead || !collectives_.count_ahead(notice.id, notice.time)) {
           rounds_.at(notice.time, {PhysicalEventKind::reduced, notice.id, 0});
         }
         break;
