@@ -13,6 +13,7 @@ std::vector<Command> all_commands() {
   commands.push_back(collective_command());
   commands.push_back(list_command());
   commands.push_back(describe_command());
+  commands.push_back(web_command());
   commands.push_back(completion_command());
   for (auto& command : planned_commands()) { commands.push_back(std::move(command)); }
   return commands;

@@ -18,6 +18,7 @@ namespace orrery::cli {
 [[nodiscard]] Command collective_command();
 [[nodiscard]] Command list_command();
 [[nodiscard]] Command describe_command();
+[[nodiscard]] Command web_command();
 [[nodiscard]] Command completion_command();
 [[nodiscard]] std::vector<Command> planned_commands();  // they answer "not built yet"
 
