@@ -80,6 +80,37 @@ std::uint32_t Routes::distance(std::uint32_t from, std::uint32_t to) { return re
 
 // The links out of a node that lead nearer to a device, in their order.
 std::span<const std::uint32_t> Routes::ways(std::uint32_t node, std::uint32_t to) {
+  if (!topology_.devices_forward && node >= topology_.devices) { return ways_of_switch(node, to); }
+  return scanned_ways(node, to);
+}
+
+// To the nearest switch of the device, which many devices have in common; there, the cables to the device.
+std::span<const std::uint32_t> Routes::ways_of_switch(std::uint32_t node, std::uint32_t to) {
+  prepare(to);
+  const auto distance = [&](const auto& end) { return (*end.second)[node]; };
+  const auto nearest = std::min_element(ends_.begin(), ends_.end(),
+                                        [&](const auto& a, const auto& b) { return distance(a) < distance(b); });
+  const std::uint16_t least = distance(*nearest);
+  if (least == 0 && to < topology_.devices) {
+    ways_.clear();
+    for (std::uint32_t j = first_[to]; j < first_[to + 1]; ++j) {
+      if (topology_.links[out_[j]].to == node) { ways_.push_back(out_[j] ^ 1U); }
+    }
+    return ways_;
+  }
+  const bool is_only = std::all_of(ends_.begin(), ends_.end(), [&](const auto& end) {
+    return end.first == nearest->first || distance(end) > least;
+  });
+  if (!is_only) { return scanned_ways(node, to); }
+  auto& known = known_ways_[std::uint64_t{node} << 32U | nearest->first];
+  if (known.empty()) {
+    const auto found = scanned_ways(node, to);
+    known.assign(found.begin(), found.end());
+  }
+  return known;
+}
+
+std::span<const std::uint32_t> Routes::scanned_ways(std::uint32_t node, std::uint32_t to) {
   const std::uint16_t left = remaining(node, to);
   ORRERY_ASSERT(left != kFar && left > 0);
   ways_.clear();

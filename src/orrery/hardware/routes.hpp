@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -39,6 +40,8 @@ class Routes {
   [[nodiscard]] std::uint16_t remaining(std::uint32_t node, std::uint32_t to);
   void prepare(std::uint32_t to);
   [[nodiscard]] std::span<const std::uint32_t> ways(std::uint32_t node, std::uint32_t to);
+  [[nodiscard]] std::span<const std::uint32_t> ways_of_switch(std::uint32_t node, std::uint32_t to);
+  [[nodiscard]] std::span<const std::uint32_t> scanned_ways(std::uint32_t node, std::uint32_t to);
   [[nodiscard]] std::uint32_t middle(std::uint32_t from, std::uint32_t to, std::uint64_t seed) const;
   template <class Choose>
   void walk(std::uint32_t from, std::uint32_t to, Choose&& choose, const std::function<void(std::uint32_t)>& take);
@@ -51,6 +54,7 @@ class Routes {
   std::vector<std::pair<std::uint32_t, const std::vector<std::uint16_t>*>>
       ends_;  // nodes that lead to it, their tables
   std::vector<std::uint32_t> ways_;
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> known_ways_;  // by switch and switch of the device
 };
 
 // Bytes/s of each device when devices send as `peers` lists them, all at once and at one rate: the peers of a device x

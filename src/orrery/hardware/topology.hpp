@@ -21,7 +21,7 @@ namespace orrery::hardware {
 struct TopologyNode {
   std::string name;
   std::uint8_t height = 0;   // devices 0, switches 1 and up: for drawings
-  std::uint32_t stride = 1;  // d-mod-k: destinations count in units of so many devices
+  std::uint32_t stride = 1;  // d-mod-k: destinations count in units of so many devices (ways up from a device to here)
 };
 
 struct TopologyLink {
@@ -69,12 +69,15 @@ struct TopologyMistake {
 // shares links is what its routes leave when every device sends to all of its peers on that level at once.
 [[nodiscard]] std::vector<NetworkDimension> dimensions_of(const TopologySpec& spec, const Topology& topology);
 
+inline constexpr std::int64_t kMostAllToAll = 2048;
+
 struct TopologyFigures {
   std::int64_t devices = 0, switches = 0, cables = 0;
   std::int64_t most_ports = 0;  // of a switch (of a device, if there is none)
   std::int64_t diameter = 0;    // links on the longest of the shortest routes between two devices
   double bisection = 0;         // bytes/s from the first half of the devices to the second: maximum flow
-  double all_to_all = 0;        // bytes/s of each device, all sending to all others at once, along the routes
+  // Bytes/s of each device, all sending to all others at once, along the routes; up to kMostAllToAll devices.
+  std::optional<double> all_to_all;
   double switch_watts = 0, switch_price_usd = 0;  // all switches; 0: not known
 };
 [[nodiscard]] TopologyFigures figures_of(const TopologySpec& spec, const Topology& topology);

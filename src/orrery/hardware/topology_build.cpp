@@ -83,15 +83,15 @@ class Builder {
     const Tree& tree = shape_.tree;
     std::vector<std::uint32_t> below(made_.devices);
     std::iota(below.begin(), below.end(), 0U);
-    std::int64_t blocks = shape_.devices, copies = 1, under = 1;  // of the level below; devices under a switch of it
+    std::int64_t blocks = shape_.devices, copies = 1, ways = 1;  // of the level below; ways up to it from a device
     for (std::size_t level = 0; level < tree.down.size(); ++level) {
       const std::int64_t down = tree.down[level], up = tree.up[level], wires = tree.cables[level];
       const std::int64_t next_blocks = blocks / down, next_copies = copies * up;
-      under *= down;
+      ways *= up * wires;
       std::vector<std::uint32_t> here;
       for (std::int64_t i = 0; i < next_blocks * next_copies; ++i) {
         here.push_back(add_switch(fmt::format("{}{}", kTreeNames[std::min(level, kTreeNames.size() - 1)], i),
-                                  static_cast<int>(level) + (made_.has_scale_up ? 2 : 1), under));
+                                  static_cast<int>(level) + (made_.has_scale_up ? 2 : 1), ways));
       }
       for (std::int64_t block = 0; block < blocks; ++block) {
         for (std::int64_t copy = 0; copy < copies; ++copy) {
@@ -112,7 +112,7 @@ class Builder {
     const std::int64_t rails = spec_.scale_up->size, spines = shape_.spines;
     std::vector<std::uint32_t> leaves, tops;
     for (std::int64_t i = 0; i < rails * spec_.pods; ++i) {
-      leaves.push_back(add_switch(fmt::format("leaf{}", i), 2, spec_.nodes * rails));
+      leaves.push_back(add_switch(fmt::format("leaf{}", i), 2, rails));
     }
     for (std::int64_t i = 0; i < spines; ++i) { tops.push_back(add_switch(fmt::format("spine{}", i), 3)); }
     for (std::uint32_t device = 0; device < made_.devices; ++device) {

@@ -179,8 +179,10 @@ TopologyFigures figures_of(const TopologySpec& spec, const Topology& topology) {
   Routes routes(topology);
   figures.diameter = diameter_of(routes);
   figures.bisection = bisection_of(topology);
-  figures.all_to_all =
-      rate_of_pattern(routes, [&](std::uint32_t device) { return peers_on(device, 1, topology.devices); });
+  if (topology.devices <= kMostAllToAll) {
+    figures.all_to_all =
+        rate_of_pattern(routes, [&](std::uint32_t device) { return peers_on(device, 1, topology.devices); });
+  }
   figures.switch_watts = spec.switch_watts * static_cast<double>(figures.switches);
   figures.switch_price_usd = spec.switch_price_usd * static_cast<double>(figures.switches);
   return figures;

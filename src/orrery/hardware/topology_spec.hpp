@@ -25,7 +25,7 @@ enum class TopologyKind : std::uint8_t {
 // How a message finds its way among the shortest routes (valiant: of two of them).
 enum class Routing : std::uint8_t {
   shortest,  // the first link that gets nearer; on grids dimension by dimension
-  d_mod_k,   // link number (destination / devices below the switch) modulo ways
+  d_mod_k,   // link number (destination / ways up from a device to here) modulo ways
   ecmp,      // by a hash of source, destination and switch
   spread,    // evenly over all ways, packet by packet
   valiant,   // over a node that a hash of source and destination chooses
@@ -39,8 +39,8 @@ struct ScaleUpDomain {
 };
 
 struct CableSpec {
-  std::string from, to;                     // names of devices or switches
-  std::optional<BytesPerSecond> bandwidth;  // not given: the topology's
+  std::string from, to;                          // names of devices or switches
+  std::optional<BytesPerSecond> bandwidth = {};  // not given: the topology's
   std::int64_t count = 1;
 };
 

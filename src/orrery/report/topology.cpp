@@ -56,12 +56,13 @@ std::vector<Point> in_rows(const Topology& topology) {
   }
   std::size_t widest = 0;
   for (const auto& [height, width] : widths) { widest = std::max(widest, width); }
+  const double row = std::max(kRow, kGap * static_cast<double>(widest) / 10);
   std::map<std::uint8_t, std::size_t> placed;
   std::vector<Point> points;
   for (const auto& node : topology.nodes) {
     const double step = kGap * static_cast<double>(widest) / static_cast<double>(widths[node.height]);
     points.push_back(
-        {step * (0.5 + static_cast<double>(placed[node.height]++)), kRow * static_cast<double>(top - node.height)});
+        {step * (0.5 + static_cast<double>(placed[node.height]++)), row * static_cast<double>(top - node.height)});
   }
   return points;
 }
@@ -100,8 +101,8 @@ std::string topology_comment(const hardware::TopologyFigures& figures,
     text = fmt::format("# network: {} devices with up to {} ports, {} cables, diameter {} links\n", figures.devices,
                        figures.most_ports, figures.cables, figures.diameter);
   }
-  text += fmt::format("# from the first half of the devices to the second: {}; all to all: {} of each device\n",
-                      rate(figures.bisection), rate(figures.all_to_all));
+  text += fmt::format("# from the first half of the devices to the second: {}\n", rate(figures.bisection));
+  if (figures.all_to_all) { text += fmt::format("# all to all: {} of each device\n", rate(*figures.all_to_all)); }
   if (figures.switch_watts > 0) { text += fmt::format("# switches: {:g} W\n", figures.switch_watts); }
   if (figures.switch_price_usd > 0) { text += fmt::format("# switches: {:.0f} USD\n", figures.switch_price_usd); }
   for (const NetworkDimension& dimension : dimensions) {
@@ -141,9 +142,10 @@ std::string topology_svg(const Topology& topology) {
       -kMargin, -kMargin, width + 2 * kMargin, height + 2 * kMargin);
   for (const auto& [ends, bundle] : bundles_of(topology)) {
     const Point &a = points[ends.first], &b = points[ends.second];
-    // A cable that passes over others of its row or column is bent.
+    // A cable that passes over other nodes of its row or column is bent.
     const double length = std::hypot(b.x - a.x, b.y - a.y);
-    const bool is_straight = length <= 1.5 * kGap || std::abs(a.y - b.y) > 0.6 * kRow;
+    const bool is_straight =
+        length <= 1.5 * kGap || topology.nodes[ends.first].height != topology.nodes[ends.second].height;
     const double bend = is_straight ? 0 : 0.15;
     svg += fmt::format(
         "<path d=\"M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"/>\n",

@@ -208,6 +208,7 @@ class ObstacleSearch {
 }  // namespace
 
 std::optional<FoldObstacle> fold_obstacle(const hardware::Cluster& cluster, const ClassJob& job) {
+  if (cluster.topology) { return FoldObstacle{"ranks of a class share the links of the topology", false}; }
   return ObstacleSearch(cluster, job).run();
 }
 
@@ -239,6 +240,7 @@ class FlowJobBuilder {
       const std::uint32_t first = job_.first_rank(c), last = folds_ ? first : first + job_.class_ranks - 1;
       for (std::uint32_t rank = first; rank <= last; ++rank) { add_rank(c, rank); }
     }
+    if (!folds_) { use_topology(flow_, layout_); }
     return std::move(flow_);
   }
 
