@@ -7,6 +7,7 @@ std::vector<Command> all_commands() {
   commands.push_back(estimate_command());
   commands.push_back(plan_command());
   commands.push_back(validate_command());
+  commands.push_back(calibrate_command());
   commands.push_back(trace_command());
   commands.push_back(generate_command());
   commands.push_back(simulate_command());

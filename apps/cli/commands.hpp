@@ -12,6 +12,7 @@ namespace orrery::cli {
 [[nodiscard]] Command estimate_command();
 [[nodiscard]] Command plan_command();
 [[nodiscard]] Command validate_command();
+[[nodiscard]] Command calibrate_command();
 [[nodiscard]] Command trace_command();
 [[nodiscard]] Command generate_command();
 [[nodiscard]] Command simulate_command();

@@ -138,17 +138,6 @@ Result<Cluster> as_written(Result<Cluster> cluster) {
   return cluster;
 }
 
-// Without the dimensions that follow from a topology.
-Result<std::string> printed_cluster(const Result<Cluster>& cluster) {
-  return cluster.map([](const Cluster& value) {
-    Node node = Described<Cluster>::record().to_node(value);
-    if (value.topology) {
-      std::erase_if(node.members, [](const auto& member) { return member.key == "dimensions"; });
-    }
-    return config::print_yaml(node);
-  });
-}
-
 template <class T>
 Result<std::string> printed(const Result<T>& entry) {
   return entry.map([](const T& value) { return Described<T>::record().print_yaml(value); });
@@ -188,6 +177,13 @@ Result<Stack> Catalogue::stack(const std::string& name_or_path) const {
   return read_entry<Stack>(directory_, kStackEntries, name_or_path);
 }
 
+Result<Stack> Catalogue::stack_on(const std::string& name_or_path, const Accelerator& accelerator) const {
+  ORRERY_TRY(named, stack(name_or_path));
+  const auto other = named.instead_on.find(accelerator.maker);
+  if (other == named.instead_on.end()) { return named; }
+  return stack(other->second);
+}
+
 std::optional<std::string> Catalogue::clusters_of(const std::string& name) const {
   const auto accelerators = entry_names(directory_, kAcceleratorEntries);
   const auto clusters = entry_names(directory_, kClusterEntries);
@@ -225,6 +221,20 @@ Result<Cluster> Catalogue::cluster(const std::string& name_or_path, std::int64_t
   if (devices != 0) { return scaled(std::move(read), devices); }
   return with_own_devices(std::move(read), node);
 }
+
+Result<Cluster> Catalogue::cluster_template(const std::string& name_or_path) const {
+  return as_written(cluster(name_or_path, 0));
+}
+
+// Without the dimensions that follow from a topology.
+std::string yaml_of(const Cluster& cluster) {
+  Node node = Described<Cluster>::record().to_node(cluster);
+  if (cluster.topology) {
+    std::erase_if(node.members, [](const auto& member) { return member.key == "dimensions"; });
+  }
+  return config::print_yaml(node);
+}
+std::string yaml_of(const Stack& stack) { return Described<Stack>::record().print_yaml(stack); }
 
 Result<std::vector<EntrySummary>> Catalogue::accelerators() const {
   return listing(directory_, kAcceleratorEntries, [this](const std::string& name) { return accelerator(name); });
@@ -270,7 +280,9 @@ Result<std::string> Catalogue::description(const std::string& name_or_path, std:
     ORRERY_TRY(node, entry_node(directory_, kClusterEntries, name_or_path));
     folder = kind_of_file(node);
   }
-  if (folder == kClusterEntries.folder) { return printed_cluster(as_written(cluster(name_or_path, 0))); }
+  if (folder == kClusterEntries.folder) {
+    return cluster_template(name_or_path).map([](const Cluster& cluster) { return yaml_of(cluster); });
+  }
   if (folder == kAcceleratorEntries.folder) { return printed(accelerator(name_or_path)); }
   if (folder == kLinkEntries.folder) { return printed(link(name_or_path)); }
   return printed(stack(name_or_path));
