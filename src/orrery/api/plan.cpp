@@ -12,6 +12,7 @@
 #include "orrery/api/planning.hpp"
 #include "orrery/api/what_if.hpp"
 #include "orrery/config/units_text.hpp"
+#include "orrery/core/text.hpp"
 #include "orrery/hardware/expenses.hpp"
 
 namespace orrery::api {

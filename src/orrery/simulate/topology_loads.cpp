@@ -109,14 +109,13 @@ void TopologyLoads::add_phase(const network::Schedule& schedule, const ScheduleP
   }
   const double sent = bytes_of(phase);
   const auto d = static_cast<std::size_t>(phase.dimension);
-  if (is_ring(phase.pattern)) {
-    return add_ring(line, sent, topology_.levels[d].wiring == hardware::Wiring::ring && line.size() > 2);
-  }
+  const bool both_ways = topology_.levels[d].wiring == hardware::Wiring::ring && line.size() > 2;
+  if (is_ring(phase.pattern)) { return add_ring(line, sent, both_ways); }
   const network::MemberSchedule members = network::line_schedule(schedule.collective, phase);
   const network::LineSteps steps = network::line_steps(schedule.collective, phase);
   std::vector<double> shares(line.size(), 0.0);
   struct LineMessage {
-    std::uint32_t from, to;
+    std::uint32_t from, to;  // members of the line
     double blocks;
   };
   std::vector<LineMessage> messages;
@@ -124,13 +123,19 @@ void TopologyLoads::add_phase(const network::Schedule& schedule, const ScheduleP
     for (std::uint32_t step = steps.first; step < steps.first + steps.count; ++step) {
       for (std::uint32_t i = 0; i < network::send_count(members, member, step); ++i) {
         const network::StepMessage message = network::send(members, member, step, i);
-        messages.push_back({line[member], line[message.peer], static_cast<double>(message.count)});
+        messages.push_back({member, message.peer, static_cast<double>(message.count)});
         shares[member] += messages.back().blocks;
       }
     }
   }
   const double most = *std::max_element(shares.begin(), shares.end());
-  for (const LineMessage& message : messages) { send(message.from, message.to, sent * message.blocks / most); }
+  const auto n_members = static_cast<std::uint32_t>(line.size());
+  const auto mirrored = [&](std::uint32_t member) { return line[(n_members - member) % n_members]; };
+  for (const LineMessage& message : messages) {
+    const double bytes = sent * message.blocks / most * (both_ways ? 0.5 : 1.0);
+    send(line[message.from], line[message.to], bytes);
+    if (both_ways) { send(mirrored(message.from), mirrored(message.to), bytes); }
+  }
 }
 
 std::vector<TopologyLoads::Load> TopologyLoads::taken() {
