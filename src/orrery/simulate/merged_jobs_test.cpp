@@ -38,8 +38,9 @@ PlacedJob ring_of_two(const hardware::Cluster& cluster, std::vector<std::uint32_
                       std::uint64_t start_ps = 0) {
   auto part = hardware::scaled(cluster, 2);
   EXPECT_TRUE(part);
-  return {"job", one_collective(*part, Collective::all_reduce, kBytes, CollectiveAlgorithm::automatic).job,
-          std::move(devices), start_ps};
+  SimulationJob job = one_collective(*part, Collective::all_reduce, kBytes, CollectiveAlgorithm::automatic).job;
+  job.files.assign(2, "");
+  return {"job", std::move(job), std::move(devices), start_ps};
 }
 
 std::vector<double> finish_of(const hardware::Cluster& cluster, const std::vector<PlacedJob>& jobs) {
