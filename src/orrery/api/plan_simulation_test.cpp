@@ -138,8 +138,8 @@ bool has_other_differences(const Program& program, const Case& c, const generate
                      [](const std::string& note) { return !note.starts_with("a stage starts its optimizer"); });
 }
 
-// Excluded: decode of several micro-batches over several stages (estimate waits for all prefill), groups of unequal
-// shapes, and messages of a stage that cross different dimensions (one price for all in estimate).
+// Excluded: groups of unequal shapes, and messages of a stage that cross different dimensions (estimate has one price
+// for all, that of the slowest).
 bool expect_agreement(const Case& c) {
   const Program program = program_of(c);
   const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::operators, 1});
@@ -175,6 +175,33 @@ TEST(PlanSimulation, without_shared_ports_a_plan_takes_the_time_of_its_estimate)
   EXPECT_GT(gathers, 0);
   EXPECT_GT(placed, 0);
   if (more != nullptr) { RecordProperty("pairs", pairs), RecordProperty("gathers", gathers); }
+}
+
+// The closed form prices all groups of a kind as the slowest of them.
+TEST(PlanSimulation, with_groups_of_unequal_shapes_a_plan_takes_no_longer_than_its_estimate) {
+  const char* more = std::getenv("ORRERY_AGREEMENT_JOBS");
+  const int wanted = more != nullptr ? std::atoi(more) / 10 : orrery::test::cases(15);
+  int jobs = 0;
+  for (std::uint64_t seed = 0; jobs < wanted; ++seed) {
+    const Case c = expressible(any_job(seed));
+    if (c.plan.devices() > 64) { continue; }
+    const Program program = program_of(c);
+    const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::operators, 1});
+    const simulate::ClassJob job = job_of(c, graphs, false);
+    const auto notes = differences(program, c.cluster, c.stack, graphs, job);
+    const auto is_of_shapes = [](const std::string& note) { return note.ends_with("as the slowest"); };
+    const auto is_expected = [&](const std::string& note) {
+      return is_of_shapes(note) || note.starts_with("a stage starts its optimizer");
+    };
+    if (std::none_of(notes.begin(), notes.end(), is_of_shapes)) { continue; }
+    if (!std::all_of(notes.begin(), notes.end(), is_expected)) { continue; }
+    ++jobs;
+    const auto unfolded = simulate::folded(c.cluster, job, Folding::off);
+    const double simulated = static_cast<double>(run(unfolded.job, false).makespan_ns()) * 1e-9;
+    estimate::Estimator estimator(c.model, c.cluster, c.stack, c.job);
+    const double estimated = estimator.step_time(c.plan, estimate::Ports::separate).value();
+    ASSERT_LE(simulated, estimated + tolerance(unfolded.job, c.cluster)) << seed << "\n" << parallel::test::to_text(c);
+  }
 }
 
 // |difference| to the simulation with shared ports, of the closed form with and without sharing.

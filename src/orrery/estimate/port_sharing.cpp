@@ -19,6 +19,20 @@ PortUses& PortUses::operator+=(const PortUses& other) {
   return *this;
 }
 
+void add_executions(PortUses& sum, double repeat, const PortUses& block) {
+  for (std::size_t d = 0; d < sum.dimensions.size(); ++d) {
+    PortUse& use = sum.dimensions[d];
+    const PortUse& more = block.dimensions[d];
+    use.time += repeat * more.time;
+    use.load += repeat * more.load;
+    use.small_time += repeat * more.small_time;
+    use.small_load += repeat * more.small_load;
+    use.contended += repeat * ((block.used >> d & 1U) != 0 ? more.contended : block.time);
+  }
+  sum.used |= block.used;
+  sum.time += repeat * block.time;
+}
+
 namespace {
 
 // Mean speed of calls with the shares of `use`, which take `time` in all, while another call takes `share` of the port,

@@ -29,6 +29,9 @@ struct PortUses {
   PortUses& operator+=(const PortUses& other);  // one block of collectives, then the other; leaves out `contended`
 };
 
+// Adds `repeat` executions of a block, `contended` included.
+void add_executions(PortUses& sum, double repeat, const PortUses& block);
+
 // A block and concurrent calls, for as long as both run. Both per second of the block alone.
 struct Sharing {
   double longer = 0.0;    // seconds by which it takes longer

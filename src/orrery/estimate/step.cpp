@@ -50,7 +50,11 @@ class StepSolution {
     known_ = known;
     price_blocks();
     solver_.ports_.clear();
-    if (ports == Ports::shared && shares_ports()) { find_port_uses(); }
+    solver_.chunk_ports_.clear();
+    if (ports == Ports::shared && shares_ports()) {
+      find_port_uses();
+      if (chunks_ > 1) { find_chunk_ports(); }
+    }
     price_chunks();
     price_pairs();
     step_.input_gather = price_input_gather(program_, solver_.fabric_);
@@ -115,6 +119,24 @@ class StepSolution {
           if (use.gather) { find_port_uses(*use.gather, false); }
           if (use.reduce) { find_port_uses(*use.reduce, false); }
         }
+      }
+    }
+  }
+
+  // Once-a-step reductions of stages with several chunks run concurrently with tasks of other chunks.
+  void find_chunk_ports() {
+    for (const auto& chunk : program_.chunks) {
+      auto& ports = solver_.chunk_ports_.emplace_back();
+      if (chunk.waits_for_reduce) { continue; }
+      for (const auto* segment : {&chunk.forward, &chunk.backward, &chunk.weight}) {
+        for (const auto& use : *segment) {
+          find_port_uses(use.work, true);
+          add_executions(ports.tasks, static_cast<double>(use.repeat), solver_.ports_[use.work.index()]);
+        }
+      }
+      for (const auto& use : chunk.last_backward) {
+        if (!use.reduce) { continue; }
+        add_executions(ports.reductions, static_cast<double>(use.repeat), solver_.ports_[(*use.reduce).index()]);
       }
     }
   }
@@ -346,6 +368,26 @@ class StepSolution {
     return reduces_later(stage) ? Seconds(0) : chunk_cost(stage, c).last_extra;
   }
 
+  // What reductions that run concurrently with later tasks of a stage do to them, and what is left of the reductions
+  // when the tasks have ended.
+  struct Contention {
+    Seconds longer, left;
+  };
+  // `reductions`: their time, if they run during the `tasks` and ports are not shared.
+  [[nodiscard]] Contention contention(std::size_t stage, Seconds reductions, Seconds tasks) const {
+    if (solver_.chunk_ports_.empty() || !(reductions > Seconds(0)) || !(tasks > Seconds(0))) { return {}; }
+    PortUses work, concurrent;
+    for (std::size_t c = 0; c < chunks_; ++c) {
+      const auto& ports = solver_.chunk_ports_[place(stage, c).program.index()];
+      add_executions(work, 1.0, ports.tasks);
+      concurrent += ports.reductions;
+    }
+    const Sharing rates = sharing(work, concurrent);
+    const double progress = std::max(rates.progress, 1e-3);
+    const Seconds together = min(tasks, reductions / progress);
+    return {rates.longer * together, max(Seconds(0), reductions - progress * together)};
+  }
+
   // When all gradients of a stage are synchronised, counted from the pipeline's start. Gathers of the first forwards
   // slow the compute that they overlap with, and reductions that run longer than their chunk's last backward slow later
   // tasks of the stage; these losses are added at the end of the pipeline.
@@ -353,7 +395,8 @@ class StepSolution {
     const auto& rank_class = program_.classes[class_of(stage)];
     const Seconds end = clock_.seconds(pipeline_->stage_end[stage]);
     Seconds stream, reduced;  // end and duration of data-parallel reductions
-    Seconds slowed;           // by them, in last backwards
+    Seconds slowed, shared;   // by them, in last backwards: by interference, and by shared ports
+    Seconds first = end;      // start of the first reductions
     for (const std::size_t c : chunks_by_gradient_completion(stage)) {
       const auto& chunk = chunk_program(stage, c);
       if (chunk.waits_for_reduce) { continue; }
@@ -361,12 +404,15 @@ class StepSolution {
       reduced += cost.reductions;
       if (reduces_later(stage)) {
         const Seconds start = chunks_ == 1 ? end : clock_.seconds(pipeline_->aligned_reduce_start[stage * chunks_ + c]);
+        first = min(first, start);
         stream = max(stream, start) + cost.reductions;
         continue;
       }
       const Seconds start = clock_.seconds(pipeline_->last_backward_start[stage * chunks_ + c]) +
                             (splits() ? -1.0 * cost.weight_hidden : gradient_gather(stage, c) - cost.backward_hidden);
       slowed += cost.last_slowed;
+      shared += cost.last_extra - cost.last_slowed;
+      first = min(first, start);
       if (stream <= start) {
         stream = start + cost.last_side;
       } else {
@@ -377,7 +423,10 @@ class StepSolution {
     const Seconds overlapped = chunks_ == 1 ? Seconds(0) : max(Seconds(0), reduced - max(Seconds(0), stream - end));
     const double interference = solver_.stack_.overlap.interference;
     const Seconds lost = max(Seconds(0), interference * overlapped - slowed) + interference * overlapped_gathers(stage);
-    return max(end + lost, stream) + segment_time(rank_class.finish_reduce, step_.blocks);
+    const Contention ports = contention(stage, overlapped, end - first);
+    const Seconds tasks_end = end + lost + max(Seconds(0), ports.longer - shared);
+    if (ports.left > Seconds(0)) { stream = tasks_end + ports.left + max(Seconds(0), stream - end); }
+    return max(tasks_end, stream) + segment_time(rank_class.finish_reduce, step_.blocks);
   }
 
   void find_critical_stage() {

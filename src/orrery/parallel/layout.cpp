@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <vector>
 
 #include "orrery/core/error.hpp"
 
@@ -200,6 +202,82 @@ network::Group strided_group(const Layout& layout, std::int64_t stride, std::int
     members[static_cast<std::size_t>(dimension)] *= here;
   });
   return even ? group_of(members) : network::Group{{{outermost_dimension(layout), degree}}, false};
+}
+
+network::Group shape_of(const Layout& layout, std::span<const std::uint32_t> ranks) {
+  network::Group shape;
+  int outermost = 0;
+  std::vector<char> seen;
+  for (int d = 0; d <= outermost_dimension(layout); ++d) {
+    seen.assign(static_cast<std::size_t>(positions_on(layout, d)), 0);
+    std::int64_t members = 0;
+    for (const std::uint32_t rank : ranks) {
+      char& is_seen = seen[static_cast<std::size_t>(position_on(layout, d, rank))];
+      members += is_seen == 0 ? 1 : 0;
+      is_seen = 1;
+    }
+    if (members > 1) {
+      shape.extents.push_back({d, members});
+      outermost = d;
+    }
+  }
+  const auto count = static_cast<std::int64_t>(ranks.size());
+  if (shape.size() == count) { return shape; }
+  shape.extents = {{outermost, count}};
+  shape.regular = count == 2;
+  return shape;
+}
+
+namespace {
+
+// Whether a grid is slower than another one of as many members: it has more members farther out.
+bool is_slower(const network::Group& a, const network::Group& b) {
+  const auto& x = a.extents;
+  const auto& y = b.extents;
+  if (y.empty()) { return !x.empty(); }
+  for (std::size_t i = 1; i <= std::min(x.size(), y.size()); ++i) {
+    const network::Extent& left = x[x.size() - i];
+    const network::Extent& right = y[y.size() - i];
+    if (left.dimension != right.dimension) { return left.dimension > right.dimension; }
+    if (left.members != right.members) { return left.members > right.members; }
+  }
+  return false;
+}
+
+// Whether groups that span `span` ranks can all be grids: no end of a block of ranks divides one of them, or it halves
+// some.
+bool may_be_grids(const Layout& layout, std::int64_t stride, std::int64_t span) {
+  std::int64_t block = 1;
+  for (std::size_t i = 0; i + 1 < layout.size(); ++i) {
+    block *= layout[i].members;
+    const bool nests = block % span == 0 || span % block == 0 || (block > span && 2 * block % span == 0);
+    if (!nests || (block % stride != 0 && stride % block != 0)) { return false; }
+  }
+  return true;
+}
+
+}  // namespace
+
+network::Group slowest_group(const Layout& layout, std::int64_t stride, std::int64_t degree, std::int64_t ranks) {
+  const network::Group even = strided_group(layout, stride, degree);
+  if (even.regular || degree == 1 || !may_be_grids(layout, stride, stride * degree)) { return even; }
+  std::int64_t inner = 1;  // ranks inside one value of the outermost digit: groups as many ranks apart are alike
+  for (std::size_t i = 0; i + 1 < layout.size(); ++i) { inner *= layout[i].members; }
+  const std::int64_t span = stride * degree;
+  const std::int64_t end = std::min(ranks, std::lcm(span, inner));
+  network::Group slowest;
+  std::vector<std::uint32_t> members(static_cast<std::size_t>(degree));
+  for (std::int64_t block = 0; block + span <= end; block += span) {
+    for (std::int64_t first = block; first < block + stride; ++first) {
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        members[i] = static_cast<std::uint32_t>(first + static_cast<std::int64_t>(i) * stride);
+      }
+      const network::Group shape = shape_of(layout, members);
+      if (!shape.regular) { return even; }
+      if (is_slower(shape, slowest)) { slowest = shape; }
+    }
+  }
+  return slowest.extents.empty() ? even : slowest;
 }
 
 }  // namespace orrery::parallel

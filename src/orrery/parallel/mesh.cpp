@@ -26,7 +26,7 @@ int dimension_crossed(const Layout& layout, std::int64_t ranks_per_stage, std::i
 
 SliceGroups groups_of_slice(const Layout& layout, const Plan& plan) {
   const auto group = [&](std::int64_t stride, std::int64_t degree) {
-    return degree > 1 ? strided_group(layout, stride, degree) : network::Group{};
+    return degree > 1 ? slowest_group(layout, stride, degree, plan.devices()) : network::Group{};
   };
   SliceGroups groups{
       group(1, plan.tp), group(plan.tp, plan.cp), group(1, plan.etp), group(plan.etp, plan.ep), {}, {}, {}};
@@ -64,7 +64,9 @@ bool is_placed(const hardware::Cluster& cluster, const Plan& plan) {
 }
 
 network::Group strided_group(const hardware::Cluster& cluster, std::int64_t stride, std::int64_t degree) {
-  return strided_group(rank_order(cluster), stride, degree);
+  std::int64_t ranks = 1;
+  for (const auto& dimension : cluster.dimensions) { ranks *= dimension.size; }
+  return slowest_group(rank_order(cluster), stride, degree, ranks);
 }
 
 Mesh make_mesh(const hardware::Cluster& cluster, const Plan& plan) {
@@ -72,7 +74,7 @@ Mesh make_mesh(const hardware::Cluster& cluster, const Plan& plan) {
   const Layout layout = layout_of(cluster, plan);
   const std::int64_t stage_ranks = plan.stage_ranks();
   const auto set = [&](GroupKind kind, std::int64_t stride, std::int64_t degree) {
-    if (degree > 1) { mesh.group(kind) = strided_group(layout, stride, degree); }
+    if (degree > 1) { mesh.group(kind) = slowest_group(layout, stride, degree, plan.devices()); }
   };
   mesh.set(groups_of_slice(layout, plan));
   set(GroupKind::dp, plan.tp, plan.replicas());

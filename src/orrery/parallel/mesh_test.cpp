@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "orrery/parallel/layout.hpp"
 #include "orrery/parallel/mesh.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
@@ -221,6 +222,41 @@ TEST(Mesh, experts_and_shards_lie_over_the_ranks_of_a_stage) {
 // Groups of 3 on nodes of 8: ranks 6, 7, 8 are split over two nodes. All traffic goes to the network between nodes.
 TEST(Mesh, a_group_that_straddles_nodes_is_irregular) {
   EXPECT_EQ(strided_group(test::cluster_of({8, 3}), 1, 3), (network::Group{{{1, 3}}, false}));
+}
+
+// Groups of 16 on nodes of 72: 0 to 15, ..., 48 to 63 are inside a node; 64 to 79 are 8 on each of two nodes.
+TEST(Mesh, of_groups_of_different_shapes_the_slowest_counts) {
+  EXPECT_EQ(strided_group(test::cluster_of({72, 4}), 1, 16), (network::Group{{{0, 8}, {1, 2}}, true}));
+  // Of one node only, there is none that straddles. Groups of 32: 64 to 95 has 8 and 24.
+  EXPECT_EQ(strided_group(test::cluster_of({16, 4}), 1, 16), (network::Group{{{0, 16}}, true}));
+  EXPECT_EQ(strided_group(test::cluster_of({72, 4}), 1, 32), (network::Group{{{1, 32}}, false}));
+  // tp 2, groups of 8 that are 2 ranks apart: 64, 66, ..., 78.
+  EXPECT_EQ(strided_group(test::cluster_of({72, 4}), 2, 8), (network::Group{{{0, 4}, {1, 2}}, true}));
+}
+
+// Every group, one after the other.
+RC_GTEST_PROP(Mesh, the_slowest_group_is_as_slow_as_any, ()) {
+  const std::int64_t node = 2 * *rc::gen::inRange<std::int64_t>(1, 40),
+                     nodes = 2 * *rc::gen::inRange<std::int64_t>(1, 5);
+  const std::int64_t stride = 1 << *rc::gen::inRange(0, 3), degree = 2 * *rc::gen::inRange<std::int64_t>(1, 9);
+  RC_PRE(node * nodes % (stride * degree) == 0);
+  const auto cluster = test::cluster_of({node, nodes});
+  const network::Group slowest = strided_group(cluster, stride, degree);
+  std::int64_t across = 0;
+  bool grids = true;
+  for (std::int64_t block = 0; block < node * nodes; block += stride * degree) {
+    for (std::int64_t first = block; first < block + stride; ++first) {
+      std::vector<std::uint32_t> ranks;
+      for (std::int64_t i = 0; i < degree; ++i) { ranks.push_back(static_cast<std::uint32_t>(first + i * stride)); }
+      const network::Group shape = shape_of(rank_order(cluster), ranks);
+      grids = grids && shape.regular;
+      const auto& outer = shape.extents.back();
+      if (outer.dimension == 1) { across = std::max(across, outer.members); }
+    }
+  }
+  if (!slowest.regular) { return; }  // some are not, or not in whole parts of the blocks
+  RC_ASSERT(grids);
+  RC_ASSERT(across == (slowest.extents.back().dimension == 1 ? slowest.extents.back().members : 0));
 }
 
 // Groups of 4 in blocks of 2 x 3: the first is devices 0 to 3, two of three pairs; the second takes the last pair and
