@@ -13,23 +13,25 @@ PortUses& PortUses::operator+=(const PortUses& other) {
     use.load += more.load;
     use.small_time += more.small_time;
     use.small_load += more.small_load;
+    use.contended += more.contended;
   }
   used |= other.used;
   time += other.time;
   return *this;
 }
 
-void add_executions(PortUses& sum, double repeat, const PortUses& block) {
-  for (std::size_t d = 0; d < sum.dimensions.size(); ++d) {
+void add_executions(PortUses& sum, double repeat, const PortUses& block, unsigned dimensions) {
+  for (std::size_t d = 0; dimensions >> d != 0; ++d) {
+    if ((dimensions >> d & 1U) == 0) { continue; }
     PortUse& use = sum.dimensions[d];
     const PortUse& more = block.dimensions[d];
     use.time += repeat * more.time;
     use.load += repeat * more.load;
     use.small_time += repeat * more.small_time;
     use.small_load += repeat * more.small_load;
-    use.contended += repeat * ((block.used >> d & 1U) != 0 ? more.contended : block.time);
+    use.contended += repeat * ((block.contended_on >> d & 1U) != 0 ? more.contended : block.time);
   }
-  sum.used |= block.used;
+  sum.used |= block.used & dimensions;
   sum.time += repeat * block.time;
 }
 

@@ -51,7 +51,8 @@ class StepSolution {
     price_blocks();
     solver_.ports_.clear();
     solver_.chunk_ports_.clear();
-    if (ports == Ports::shared && shares_ports()) {
+    shared_ = ports == Ports::shared ? shared_dimensions() : 0;
+    if (shared_ != 0) {
       find_port_uses();
       if (chunks_ > 1) { find_chunk_ports(); }
     }
@@ -93,16 +94,14 @@ class StepSolution {
     return bits;
   }
 
-  // Whether gathers and reductions of weights use ports that collectives inside blocks use, too.
-  [[nodiscard]] bool shares_ports() const {
+  // Dimensions whose ports gathers and reductions of weights use, and collectives inside blocks, too.
+  [[nodiscard]] unsigned shared_dimensions() const {
     using enum parallel::GroupKind;
-    const unsigned replicas = dimensions_of({dp});
-    if ((replicas & dimensions_of({tp, cp, tables, table_copies})) != 0) { return true; }
+    const unsigned shared = dimensions_of({dp}) & dimensions_of({tp, cp, tables, table_copies});
     const bool has_experts = std::any_of(program_.classes.begin(), program_.classes.end(), [](const auto& rank_class) {
       return rank_class.expert_parameters > 0.0 || rank_class.frozen_expert > 0.0;
     });
-    const unsigned expert_replicas = dimensions_of({dp, expert_dp});
-    return has_experts && (expert_replicas & dimensions_of({tp, cp, ep, etp})) != 0;
+    return has_experts ? shared | (dimensions_of({dp, expert_dp}) & dimensions_of({tp, cp, ep, etp})) : shared;
   }
 
   // Of blocks that run concurrently with a gather or reduction, and of these.
@@ -131,12 +130,13 @@ class StepSolution {
       for (const auto* segment : {&chunk.forward, &chunk.backward, &chunk.weight}) {
         for (const auto& use : *segment) {
           find_port_uses(use.work, true);
-          add_executions(ports.tasks, static_cast<double>(use.repeat), solver_.ports_[use.work.index()]);
+          add_executions(ports.tasks, static_cast<double>(use.repeat), solver_.ports_[use.work.index()], shared_);
         }
       }
       for (const auto& use : chunk.last_backward) {
         if (!use.reduce) { continue; }
-        add_executions(ports.reductions, static_cast<double>(use.repeat), solver_.ports_[(*use.reduce).index()]);
+        add_executions(ports.reductions, static_cast<double>(use.repeat), solver_.ports_[(*use.reduce).index()],
+                       shared_);
       }
     }
   }
@@ -151,14 +151,15 @@ class StepSolution {
     }
     known_->port_uses.resize(known_->blocks.size());
     auto& kept = known_->port_uses[id.index()];
-    if (!kept) { kept = computed_uses(id, true); }
+    if (!kept) { kept = computed_uses(id, false); }
+    if (is_work) { find_contended_times(*kept, shared_, program_.block(id), program_.mesh, solver_.prices_); }
     uses = *kept;
   }
 
   [[nodiscard]] PortUses computed_uses(parallel::BlockId id, bool is_work) {
     const parallel::Block& block = program_.block(id);
     PortUses uses = port_uses(block, step_.blocks[id.index()].time, program_.mesh, solver_.prices_);
-    if (is_work) { find_contended_times(uses, block, program_.mesh, solver_.prices_); }
+    if (is_work) { find_contended_times(uses, shared_, block, program_.mesh, solver_.prices_); }
     return uses;
   }
 
@@ -379,7 +380,7 @@ class StepSolution {
     PortUses work, concurrent;
     for (std::size_t c = 0; c < chunks_; ++c) {
       const auto& ports = solver_.chunk_ports_[place(stage, c).program.index()];
-      add_executions(work, 1.0, ports.tasks);
+      work += ports.tasks;
       concurrent += ports.reductions;
     }
     const Sharing rates = sharing(work, concurrent);
@@ -510,7 +511,8 @@ class StepSolution {
   StepSolver& solver_;
   Step& step_;
   WorkPrice* known_ = nullptr;
-  std::size_t chunks_;  // per rank
+  unsigned shared_ = 0;  // shared_dimensions(); 0 if ports are not shared
+  std::size_t chunks_;   // per rank
   Clock clock_{Seconds(0)};
   std::vector<Ticks>&forward_ = solver_.forward_, &backward_ = solver_.backward_, &weight_ = solver_.weight_;
   std::vector<Ticks>&pair_ = solver_.pair_, &transfer_ = solver_.transfer_, &first_end_ = solver_.first_end_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <utility>
 #include <vector>
 
 #include "orrery/core/error.hpp"
@@ -205,24 +206,31 @@ network::Group strided_group(const Layout& layout, std::int64_t stride, std::int
 }
 
 network::Group shape_of(const Layout& layout, std::span<const std::uint32_t> ranks) {
+  std::vector<std::int64_t> blocks;  // that have members, of the dimension: first single devices
+  for (const std::uint32_t rank : ranks) { blocks.push_back(device_of(layout, rank)); }
+  std::sort(blocks.begin(), blocks.end());
   network::Group shape;
   int outermost = 0;
-  std::vector<char> seen;
+  bool even = true;
   for (int d = 0; d <= outermost_dimension(layout); ++d) {
-    seen.assign(static_cast<std::size_t>(positions_on(layout, d)), 0);
-    std::int64_t members = 0;
-    for (const std::uint32_t rank : ranks) {
-      char& is_seen = seen[static_cast<std::size_t>(position_on(layout, d, rank))];
-      members += is_seen == 0 ? 1 : 0;
-      is_seen = 1;
+    std::vector<std::int64_t> outer, inside;  // blocks of the next dimension, and how many of these are in them
+    for (const std::int64_t block : blocks) {
+      const std::int64_t place = block / positions_on(layout, d);
+      if (outer.empty() || outer.back() != place) {
+        outer.push_back(place);
+        inside.push_back(0);
+      }
+      ++inside.back();
     }
-    if (members > 1) {
-      shape.extents.push_back({d, members});
+    even = even && std::all_of(inside.begin(), inside.end(), [&](auto count) { return count == inside.front(); });
+    if (blocks.size() > outer.size()) {
+      shape.extents.push_back({d, inside.front()});
       outermost = d;
     }
+    blocks = std::move(outer);
   }
+  if (even) { return shape; }
   const auto count = static_cast<std::int64_t>(ranks.size());
-  if (shape.size() == count) { return shape; }
   shape.extents = {{outermost, count}};
   shape.regular = count == 2;
   return shape;
@@ -230,7 +238,7 @@ network::Group shape_of(const Layout& layout, std::span<const std::uint32_t> ran
 
 namespace {
 
-// Whether a grid is slower than another one of as many members: it has more members farther out.
+// Whether an even group is slower than another one of as many members: it has more members farther out.
 bool is_slower(const network::Group& a, const network::Group& b) {
   const auto& x = a.extents;
   const auto& y = b.extents;
@@ -244,9 +252,9 @@ bool is_slower(const network::Group& a, const network::Group& b) {
   return false;
 }
 
-// Whether groups that span `span` ranks can all be grids: no end of a block of ranks divides one of them, or it halves
+// Whether groups that span `span` ranks can all be even: no end of a block of ranks divides one of them, or it halves
 // some.
-bool may_be_grids(const Layout& layout, std::int64_t stride, std::int64_t span) {
+bool may_be_even(const Layout& layout, std::int64_t stride, std::int64_t span) {
   std::int64_t block = 1;
   for (std::size_t i = 0; i + 1 < layout.size(); ++i) {
     block *= layout[i].members;
@@ -260,7 +268,7 @@ bool may_be_grids(const Layout& layout, std::int64_t stride, std::int64_t span) 
 
 network::Group slowest_group(const Layout& layout, std::int64_t stride, std::int64_t degree, std::int64_t ranks) {
   const network::Group even = strided_group(layout, stride, degree);
-  if (even.regular || degree == 1 || !may_be_grids(layout, stride, stride * degree)) { return even; }
+  if (even.regular || degree == 1 || !may_be_even(layout, stride, stride * degree)) { return even; }
   std::int64_t inner = 1;  // ranks inside one value of the outermost digit: groups as many ranks apart are alike
   for (std::size_t i = 0; i + 1 < layout.size(); ++i) { inner *= layout[i].members; }
   const std::int64_t span = stride * degree;

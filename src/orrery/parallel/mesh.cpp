@@ -29,7 +29,10 @@ SliceGroups groups_of_slice(const Layout& layout, const Plan& plan) {
     return degree > 1 ? slowest_group(layout, stride, degree, plan.devices()) : network::Group{};
   };
   SliceGroups groups{
-      group(1, plan.tp), group(plan.tp, plan.cp), group(1, plan.etp), group(plan.etp, plan.ep), {}, {}, {}};
+      group(1, plan.tp), group(plan.tp, plan.cp), group(1, plan.etp), group(plan.etp, plan.ep), {}, {}, {}, {}};
+  if (plan.ep > 1 && !strided_group(layout, plan.etp, plan.ep).regular) {
+    groups.uneven_ep = {{{outermost_dimension(layout), plan.ep}}, false};
+  }
   if (plan.tables.sharding == workload::TableSharding::none) { return groups; }
   const std::int64_t ranks = plan.table_ranks();
   groups.tables = group(1, ranks);
@@ -52,6 +55,11 @@ void Mesh::set(const SliceGroups& slice) {
   group(GroupKind::tables) = slice.tables;
   group(GroupKind::table_copies) = slice.table_copies;
   if (!slice.replicas.extents.empty()) { group(GroupKind::dp) = slice.replicas; }
+  if (!slice.uneven_ep.extents.empty()) {  // dispatch once per node is one exchange between all of them
+    const bool on_node = slice.uneven_ep.extents.front().dimension == 0;
+    group(on_node ? GroupKind::ep_node : GroupKind::ep_across) = slice.uneven_ep;
+    return;
+  }
   for (const auto& extent : slice.ep.extents) {
     auto& part = group(extent.dimension == 0 ? GroupKind::ep_node : GroupKind::ep_across);
     part.extents.push_back(extent);

@@ -39,6 +39,7 @@ inline constexpr std::size_t kGroupKinds = 16;
 struct SliceGroups {
   network::Group tp, cp, etp, ep;
   network::Group tables, table_copies, replicas;  // recommenders; replicas: all ranks with samples of their own
+  network::Group uneven_ep;                       // if ep groups do not fill nodes evenly: all members of one
   friend bool operator==(const SliceGroups&, const SliceGroups&) = default;
 };
 

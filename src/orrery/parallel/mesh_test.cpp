@@ -243,19 +243,19 @@ RC_GTEST_PROP(Mesh, the_slowest_group_is_as_slow_as_any, ()) {
   const auto cluster = test::cluster_of({node, nodes});
   const network::Group slowest = strided_group(cluster, stride, degree);
   std::int64_t across = 0;
-  bool grids = true;
+  bool even = true;
   for (std::int64_t block = 0; block < node * nodes; block += stride * degree) {
     for (std::int64_t first = block; first < block + stride; ++first) {
       std::vector<std::uint32_t> ranks;
       for (std::int64_t i = 0; i < degree; ++i) { ranks.push_back(static_cast<std::uint32_t>(first + i * stride)); }
       const network::Group shape = shape_of(rank_order(cluster), ranks);
-      grids = grids && shape.regular;
+      even = even && shape.regular;
       const auto& outer = shape.extents.back();
       if (outer.dimension == 1) { across = std::max(across, outer.members); }
     }
   }
   if (!slowest.regular) { return; }  // some are not, or not in whole parts of the blocks
-  RC_ASSERT(grids);
+  RC_ASSERT(even);
   RC_ASSERT(across == (slowest.extents.back().dimension == 1 ? slowest.extents.back().members : 0));
 }
 
