@@ -31,6 +31,7 @@ PACKAGES = {
     "protozero/": "protozero",
     "zlib.h": "zlib",
     "zstd.h": "zstd",
+    "httplib.h": "cpp-httplib",
     "gtest/": "test",
     "gmock/": "test",
     "rapidcheck": "test",
@@ -51,7 +52,7 @@ LEFT_TO_THE_EDGE = {
 # Their decimal point is the locale's, which a host process may have set.
 LOCALE = re.compile(r"\b(stof|stod|stold|strtof|strtod|strtold|atof|sscanf)\s*\(")
 
-POSIX = re.compile(r"^(sys/|unistd\.h$|fcntl\.h$|signal\.h$|poll\.h$)")
+POSIX = re.compile(r"^(sys/|unistd\.h$|fcntl\.h$|signal\.h$|poll\.h$|spawn\.h$)")
 
 
 class Rooms:

@@ -18,7 +18,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "docs/guide/examples.md", "docs/guide/plans.md", "docs/guide/launch.md", "docs/guide/traces.md",
-         "docs/guide/simulate.md", "docs/guide/generate.md")
+         "docs/guide/simulate.md", "docs/guide/generate.md", "docs/guide/calibrate.md")
 BLOCK = re.compile(r"(?<=^```\n)\$ orrery .*?(?=^```$)", re.DOTALL | re.MULTILINE)
 RATE = re.compile(r"[0-9.]+ (?:[kM] )?(?=points/s)")
 PROGRESS = re.compile(r"^[0-9,]+ of [0-9,]+ [A-Za-z ]+, [0-9]+ %\n", re.MULTILINE)

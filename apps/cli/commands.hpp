@@ -12,12 +12,14 @@ namespace orrery::cli {
 [[nodiscard]] Command estimate_command();
 [[nodiscard]] Command plan_command();
 [[nodiscard]] Command validate_command();
+[[nodiscard]] Command calibrate_command();
 [[nodiscard]] Command trace_command();
 [[nodiscard]] Command generate_command();
 [[nodiscard]] Command simulate_command();
 [[nodiscard]] Command collective_command();
 [[nodiscard]] Command list_command();
 [[nodiscard]] Command describe_command();
+[[nodiscard]] Command web_command();
 [[nodiscard]] Command completion_command();
 [[nodiscard]] std::vector<Command> planned_commands();  // they answer "not built yet"
 

@@ -15,9 +15,11 @@
 #include "apps/cli/machine_flags.hpp"
 #include "apps/cli/request_flags.hpp"
 #include "apps/cli/terminal.hpp"
+#include "orrery/api/flows.hpp"
 #include "orrery/api/plan_simulation.hpp"
 #include "orrery/api/simulate.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/report/flow_times.hpp"
 #include "orrery/report/simulation.hpp"
 #include "orrery/report/simulation_tables.hpp"
 #include "orrery/report/table.hpp"
@@ -38,6 +40,7 @@ constexpr const char* kFooter = R"(Examples
       --system-configuration=system.json --network-configuration=network.yml \
       --remote-memory-configuration=memory.json --backend congestion-aware --json
   orrery simulate --workload traces/llama --cluster dgx-h100
+  orrery simulate --flows examples/networks/incast.txt
 
 With the flags of estimate, the graphs of the plan are made in memory. Its simulated step is compared with its estimate
 (docs/guide/simulate.md).
@@ -50,7 +53,7 @@ Exit codes: 0 done, 2 bad input (including a graph that deadlocks), 3 internal e
 struct Options {
   SharedMachineFlags machine = std::make_shared<MachineFlags>();
   RequestFlags plan;
-  std::string cluster, timeline, fold, folder, granularity = "operator";
+  std::string cluster, timeline, fold, folder, flows, granularity = "operator";
   std::vector<std::string> workload, tables;
   bool json = false;
 };
@@ -219,7 +222,48 @@ void print_result(const Options& options, const results::PlanSimulation& result,
   }
 }
 
+std::uint64_t peak_memory() {
+  rusage usage{};
+  constexpr std::uint64_t kKibibyte = 1024;
+  return getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<std::uint64_t>(usage.ru_maxrss) * kKibibyte : 0;
+}
+
+// A list of flows instead of graphs.
+Result<int> run_flows(const Options& options) {
+  const auto& files = options.machine->files;
+  const auto needs = [](const char* flag) {
+    return fail(flag_place(flag), "is not valid with --flows, whose file has the network and the traffic");
+  };
+  for (const auto& [is_given, flag] : {std::pair{is_plan(options) && options.cluster.empty(), "--model"},
+                                       {!options.workload.empty(), "--workload"},
+                                       {!options.cluster.empty(), "--cluster"},
+                                       {!files.workload.empty(), "--workload-configuration"},
+                                       {!files.system.empty(), "--system-configuration"},
+                                       {!files.network.empty(), "--network-configuration"},
+                                       {!files.memory.empty(), "--remote-memory-configuration"},
+                                       {!files.groups.empty(), "--comm-group-configuration"},
+                                       {!options.fold.empty(), "--fold"},
+                                       {!options.timeline.empty(), "--timeline"},
+                                       {!options.tables.empty(), "--table"},
+                                       {!options.folder.empty(), "--tables"}}) {
+    if (is_given) { return needs(flag); }
+  }
+  if (const std::string& backend = options.machine->backend; !backend.empty() && backend != "flow") {
+    return fail(flag_place("--backend"), quote(backend) + " is not valid with --flows; valid: flow");
+  }
+  if (const std::string& semantics = options.machine->semantics; !semantics.empty() && semantics != "physical") {
+    return fail(flag_place("--semantics"), quote(semantics) + " is not valid with --flows; valid: physical");
+  }
+  const double start = seconds();
+  ORRERY_TRY(times, api::simulate_flow_file(options.flows));
+  times.wall_s = seconds() - start;
+  times.peak_rss_B = peak_memory();
+  print(options.json ? report::flow_times_json(times) : report::flow_times_text(times, terminal_style()));
+  return 0;
+}
+
 Result<int> run(Options& options) {
+  if (!options.flows.empty()) { return run_flows(options); }
   if (is_plan(options) && !options.cluster.empty()) { options.plan.give("cluster", options.cluster); }
   if (auto ok = take(options); !ok) { return tl::make_unexpected(ok.error()); }
   ORRERY_TRY(tables, tables_of(options));
@@ -230,11 +274,7 @@ Result<int> run(Options& options) {
   ORRERY_TRY(result, simulated(options));
   results::Simulation& simulation = result.simulation;
   simulation.wall_s = seconds() - start;
-  rusage usage{};
-  constexpr std::uint64_t kKibibyte = 1024;
-  if (getrusage(RUSAGE_SELF, &usage) == 0) {
-    simulation.peak_rss_B = static_cast<std::uint64_t>(usage.ru_maxrss) * kKibibyte;
-  }
+  simulation.peak_rss_B = peak_memory();
   if (auto written = write_files(options, simulation); !written) { return tl::make_unexpected(written.error()); }
   for (std::string& warning : options.machine->warnings()) { simulation.warnings.push_back(std::move(warning)); }
   print_result(options, result, tables);
@@ -282,6 +322,9 @@ void declare_rest(Command& command, const Shared& options) {
                   {},
                   "clusters"},
                  [options](const std::string& name) { options->cluster = name; });
+  text({"--flows", "FILE",
+        "links and flows instead of graphs: finish times at max-min fair rates (docs/format/flows.md)", how},
+       &Options::flows);
   std::vector<std::string> names = all_tables();
   names.emplace_back("all");
   command.repeated(

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -119,8 +120,25 @@ tl::expected<void, Failure> write_file(const std::string& path, std::string_view
   return fail(place, fmt::format("{} cannot be written: {}", path, *reason));
 }
 
+namespace {
+
+// Between lines of progress in a log: $ORRERY_PROGRESS_S, else ten seconds.
+std::chrono::duration<double> log_pace() {
+  constexpr std::chrono::duration<double> kUsual{10.0};
+  const std::string given = environment("ORRERY_PROGRESS_S");
+  double seconds = 0.0;
+  const auto read = std::from_chars(given.data(), given.data() + given.size(), seconds);
+  return read.ec == std::errc() && seconds > 0.0 ? std::chrono::duration<double>(seconds) : kUsual;
+}
+
+}  // namespace
+
 Progress::Progress(std::string unit)
-    : start_(Clock::now()), shown_(start_), unit_(std::move(unit)), on_terminal_(isatty(STDERR_FILENO) == 1) {}
+    : start_(Clock::now()),
+      shown_(start_),
+      log_pace_(log_pace()),
+      unit_(std::move(unit)),
+      on_terminal_(isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() {
   if (line_is_open_) { (void)std::fputs("\r\x1b[K", stderr); }
@@ -129,7 +147,7 @@ Progress::~Progress() {
 void Progress::update(std::int64_t done, std::int64_t points) {
   using namespace std::chrono_literals;
   const auto now = Clock::now();
-  const bool is_due = on_terminal_ ? now - start_ >= 2s && now - shown_ >= 100ms : now - shown_ >= 10s;
+  const bool is_due = on_terminal_ ? now - start_ >= 2s && now - shown_ >= 100ms : now - shown_ >= log_pace_;
   if (points <= 0 || !is_due) { return; }
   shown_ = now;
   line_is_open_ = on_terminal_;

@@ -41,7 +41,7 @@ void print_errors(const Failure& failure);
                                                      const Place& place);
 
 // Progress of a long command on standard error: on a terminal one line that is updated, after two seconds; else, as in
-// a log, a line every ten seconds.
+// a log, a line every ten seconds ($ORRERY_PROGRESS_S overrides).
 class Progress {
  public:
   explicit Progress(std::string unit = "points");
@@ -54,6 +54,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   Clock::time_point start_, shown_;
+  std::chrono::duration<double> log_pace_;
   std::string unit_;
   bool on_terminal_;
   bool line_is_open_ = false;

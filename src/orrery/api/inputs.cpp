@@ -55,7 +55,8 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
   auto cluster = keep(read_cluster(catalogue, request), "--cluster", failure);
   std::optional<hardware::Stack> stack;
   if (model && cluster) {
-    stack = keep(catalogue.stack(estimate::stack_name(request, *model, cluster->accelerator)), "--stack", failure);
+    stack = keep(catalogue.stack_on(estimate::stack_name(request, *model, cluster->accelerator), cluster->accelerator),
+                 "--stack", failure);
   } else if (!request.stack.empty()) {
     stack = keep(catalogue.stack(request.stack), "--stack", failure);
   }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "orrery/api/inputs.hpp"
+#include "orrery/api/planning.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/madmax/system.hpp"
@@ -28,9 +29,28 @@ Result<EstimateAnswer> Orrery::estimate(const Request& request, estimate::Detail
   return EstimateAnswer{with_uncertainty(estimator.estimate(resolved.plan, detail), inputs, job), resolved.chosen};
 }
 
+namespace {
+
+Result<parallel::Plan> fastest_plan(const std::string& data_directory, const hardware::Catalogue& catalogue,
+                                    const Request& job) {
+  PlanRequest request;
+  request.job = job;
+  request.top = 1;
+  request.threads = 1;
+  ORRERY_TRY(problem, read_problem(data_directory, catalogue, request));
+  ORRERY_TRY(space, space_of(request, problem));
+  Planning planning(request, problem, std::move(space));
+  if (planning.run().best.empty()) { return fail("no plan fits in memory"); }
+  return planning.winner().point.plan;
+}
+
+}  // namespace
+
 Result<results::Validation> Orrery::validate(const std::vector<std::string>& files,
                                              const std::vector<std::string>& families, std::size_t worst) const {
-  return validate::validate_tables(data_directory_, files, families, worst);
+  return validate::validate_tables(data_directory_, files, families, worst, [this](const Request& request) {
+    return fastest_plan(data_directory_, catalogue_, request);
+  });
 }
 
 namespace {

@@ -45,10 +45,11 @@ constexpr double kPartialBytes = 2.0 * 4.0 / 2.0;
 // several of the largest. In a decode step the queries are those of the heads that share a key-value head.
 constexpr std::array<std::int64_t, 3> kAttentionRows = {16, 64, 128};
 
-// An exponential per score costs as much as 32 elements of head dimension on the matrix units (16 exponentials against
-// 1024 multiply-adds per cycle and core), half of which overlaps with them. attention_efficiency is measured at a head
-// dimension of 128.
+// A score needs one exponential, and 4 FLOPs on the matrix units per element of head dimension. Where the rate of
+// exponentials is not known, one costs as much as this many elements in 16 bits. attention_efficiency is measured at a
+// head dimension of 128.
 constexpr double kExponentialDepth = 16.0;
+constexpr double kFlopsPerScore = 4.0;
 constexpr double kMeasuredHeadDim = 128.0;
 
 // Starting and ending a block of fused attention, or a part of one, takes as long as this many keys.
@@ -113,10 +114,19 @@ double attention_share(const Kernel& kernel, std::int64_t blocks, std::int64_t p
   return waves * (1.0 + kFillKeys * real(parts) / real(kernel.n + 1));
 }
 
-// An exponential takes as long whatever the format of the GEMMs: of 8 bits, as much as twice the elements.
-double exponential_scale(const Kernel& kernel, const Accelerator& a, double peak) {
-  const double wide = a.peak(hardware::Precision::bf16).value();
-  return hardware::element_size(kernel.precision) < Bytes(2.0) && wide > 0.0 ? std::max(1.0, peak / wide) : 1.0;
+// Elements of head dimension that take the matrix units as long as an exponential takes the special-function units, in
+// the format of the kernel and in 16 bits.
+struct ExponentialDepth {
+  double own, wide;
+};
+
+ExponentialDepth exponential_depth(const Kernel& kernel, const Accelerator& a, double peak) {
+  const double sixteen_bits = a.peak(hardware::Precision::bf16).value();
+  const double wide_peak = sixteen_bits > 0.0 ? sixteen_bits : peak;
+  const bool is_narrow = hardware::element_size(kernel.precision) < Bytes(2.0);
+  const double rate = kFlopsPerScore * a.exponential_rate.value();
+  const double wide = rate > 0.0 ? wide_peak / rate : kExponentialDepth;
+  return {is_narrow ? wide * std::max(1.0, peak / wide_peak) : wide, wide};
 }
 
 double attention_seconds(const Kernel& kernel, const Accelerator& a, double peak) {
@@ -125,9 +135,11 @@ double attention_seconds(const Kernel& kernel, const Accelerator& a, double peak
   const std::int64_t rows = attention_rows(kernel.m);
   const std::int64_t blocks = ceil_div(kernel.m, rows);
   const double padding = real(blocks * rows) / real(kernel.m);
-  const double depth = kExponentialDepth * exponential_scale(kernel, a, peak);
-  const double exponentials = (1.0 + depth / real(kernel.k)) / (1.0 + kExponentialDepth / kMeasuredHeadDim);
-  const double rate = peak * a.attention_efficiency * (kernel.native ? 1.0 : a.portable_attention) * kernel.rate;
+  const double portable = kernel.native ? 1.0 : a.portable_attention;
+  const ExponentialDepth depth = exponential_depth(kernel, a, peak);
+  const double exponentials =
+      (1.0 + portable * depth.own / real(kernel.k)) / (1.0 + portable * depth.wide / kMeasuredHeadDim);
+  const double rate = peak * a.attention_efficiency * portable * kernel.rate;
   const double balanced = kernel.flops.value() / rate * padding * std::max(1.0, exponentials);
   const double whole = balanced * attention_share(kernel, blocks, 1, cores);
   if (blocks > 1 || 2 * kernel.batch > cores) { return whole; }

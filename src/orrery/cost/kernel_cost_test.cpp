@@ -86,6 +86,21 @@ TEST(KernelCost, exponentials_of_attention_do_not_get_faster_in_fp8) {
   EXPECT_NEAR(kernel_cost(kernel, a).compute / wide, 80.0 / 144.0, 1e-9);
 }
 
+// 100 TFLOP/s for 4 FLOPs per score and element, and 0.5e12 exponentials per second: an exponential takes as long as 50
+// elements. At a head dimension of 64 a FLOP takes (1 + 50 / 64) / (1 + 50 / 128) = 1.281 times as long as at 128, and
+// in a format of twice the rate, (1 + 100 / 64) / (1 + 50 / 128) / 2 = 0.921 times.
+TEST(KernelCost, exponentials_take_as_long_as_the_special_function_units_do) {
+  Accelerator a = round_accelerator();
+  a.matrix_peak["fp8"] = FlopsPerSecond(200e12);
+  a.exponential_rate = FlopsPerSecond(0.5e12);
+  const double at_128 = kernel_cost(attention(1000, 4096, 4096, 128), a).compute.value();
+  Kernel narrow = attention(1000, 4096, 4096, 64);
+  EXPECT_NEAR(2.0 * kernel_cost(narrow, a).compute.value() / at_128, (1.0 + 50.0 / 64) / (1.0 + 50.0 / 128), 1e-9);
+  narrow.precision = Precision::fp8;
+  EXPECT_NEAR(2.0 * kernel_cost(narrow, a).compute.value() / at_128, (1.0 + 100.0 / 64) / (1.0 + 50.0 / 128) / 2.0,
+              1e-9);
+}
+
 TEST(KernelCost, a_kernel_of_kind_none_takes_no_time) {
   const KernelCost cost = kernel_cost(Kernel{}, round_accelerator());
   EXPECT_EQ(cost.time, Seconds(0.0));
@@ -281,6 +296,8 @@ Accelerator any_accelerator() {
   a.kernel_latency = Seconds(1e-7 * *rc::gen::inRange(0, 100));
   a.block_scaled_loads = part();
   a.block_scaled_latency = a.kernel_latency;
+  a.portable_attention = part();
+  if (*rc::gen::arbitrary<bool>()) { a.exponential_rate = FlopsPerSecond(1e11 * *rc::gen::inRange(1, 300)); }
   return a;
 }
 
@@ -291,7 +308,11 @@ Kernel any_kernel() {
   const std::int64_t n = size(*rc::gen::element<std::int64_t>(16, 300, 20000));
   const std::int64_t k = size(*rc::gen::element<std::int64_t>(16, 300, 20000));
   switch (*rc::gen::inRange(0, 3)) {
-    case 0: return attention(batch, m, n, k % 257 + 1);
+    case 0: {
+      Kernel kernel = attention(batch, m, n, k % 257 + 1);
+      kernel.native = *rc::gen::arbitrary<bool>();
+      return kernel;
+    }
     case 1: return stream(static_cast<double>(m) * static_cast<double>(n), static_cast<int>(k % 9) + 1);
     default: break;
   }
@@ -335,6 +356,40 @@ RC_GTEST_PROP(KernelCostLaw, twice_the_peak_or_the_bandwidth_is_never_slower, ()
   if (both || !peak) { faster.memory_bandwidth *= 2.0; }
   const Kernel kernel = any_kernel();
   RC_ASSERT(kernel_cost(kernel, faster).time <= kernel_cost(kernel, a).time * kRounding);
+}
+
+// Every figure but the number of cores, among which the same peak is then divided.
+RC_GTEST_PROP(KernelCostLaw, no_better_figure_of_a_chip_makes_a_kernel_slower, ()) {
+  const Accelerator a = any_accelerator();
+  Accelerator better = a;
+  const double up = 1.0 + 0.01 * *rc::gen::inRange(1, 100);
+  const auto improve = [&](double& part) { part = std::min(1.0, part * up); };
+  switch (*rc::gen::inRange(0, 11)) {
+    case 0: improve(better.matrix_efficiency); break;
+    case 1: improve(better.attention_efficiency); break;
+    case 2: improve(better.portable_attention); break;
+    case 3: improve(better.memory_efficiency); break;
+    case 4: improve(better.block_scaled_loads); break;
+    case 5: better.exponential_rate *= up; break;
+    case 6: better.matrix_peak["bf16"] *= up; break;
+    case 7: better.memory_bandwidth *= up; break;
+    case 8: better.power_slowdown /= up; break;
+    case 9: better.block_scaled_latency = better.block_scaled_latency / up; break;
+    default: better.kernel_latency = better.kernel_latency / up; break;
+  }
+  const Kernel kernel = any_kernel();
+  RC_ASSERT(kernel_cost(kernel, better).time <= kernel_cost(kernel, a).time * kRounding);
+}
+
+// Of the same traffic, where the narrow format's products are at least as fast.
+RC_GTEST_PROP(KernelCostLaw, a_narrower_format_of_faster_products_is_never_slower, ()) {
+  Accelerator a = any_accelerator();
+  a.matrix_peak["fp8"] = a.matrix_peak["bf16"] * (1.0 + 0.1 * *rc::gen::inRange(0, 30));
+  Kernel kernel = any_kernel();
+  kernel.block_scaled = false;
+  const Seconds wide = kernel_cost(kernel, a).time;
+  kernel.precision = Precision::fp8;
+  RC_ASSERT(kernel_cost(kernel, a).time <= wide * kRounding);
 }
 
 RC_GTEST_PROP(KernelCostLaw, a_batch_done_in_two_parts_is_never_faster_than_the_bound_of_the_whole, ()) {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/estimate/group_shapes.hpp"
 #include "orrery/estimate/terms.hpp"
 #include "orrery/hardware/records.hpp"
 #include "orrery/parallel/names.hpp"
@@ -271,6 +272,7 @@ void describe_job(results::Estimate& result, const Context& context, const Progr
   result.image_size = result.images > 0 ? context.model.tower.image : 0;
   result.lora = program.job.adapter.rank;
   result.plan = summary(program);
+  result.groups = group_shapes(program, context.cluster);
   result.not_modelled = not_modelled(context, program);
   result.warnings = context.model.warnings;
   result.warnings.insert(result.warnings.end(), context.cluster.warnings.begin(), context.cluster.warnings.end());

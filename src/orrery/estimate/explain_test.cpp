@@ -52,6 +52,27 @@ TEST(Explain, the_breakdown_sums_to_the_step_and_no_part_is_negative) {
   }
 }
 
+TEST(Explain, groups_have_the_degrees_of_the_plan_as_members_on_their_dimensions) {
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+    const Case c = case_of(seed);
+    const Estimate e = estimate_of(c);
+    const auto size_of = [&](std::string_view name) {
+      const auto found =
+          std::find_if(e.groups.begin(), e.groups.end(), [&](const auto& group) { return group.group == name; });
+      return found == e.groups.end() ? 1 : found->size;
+    };
+    ASSERT_EQ(size_of("tp"), c.plan.tp) << "seed " << seed;
+    ASSERT_EQ(size_of("cp"), c.plan.cp) << "seed " << seed;
+    ASSERT_EQ(size_of("pp"), c.plan.pp) << "seed " << seed;
+    for (const auto& group : e.groups) {
+      std::int64_t product = 1;
+      for (const auto& extent : group.extents) { product *= extent.members; }
+      ASSERT_EQ(product, group.size) << "seed " << seed << " " << group.group;
+      ASSERT_GT(group.size, 1);
+    }
+  }
+}
+
 TEST(Explain, communication_by_group_sums_up_and_no_group_exposes_more_than_it_has) {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     const Estimate e = estimate_of(case_of(seed));

@@ -152,6 +152,13 @@ Result<Stack> Catalogue::stack(const std::string& name_or_path) const {
   return read_entry<Stack>(directory_, kStackEntries, name_or_path);
 }
 
+Result<Stack> Catalogue::stack_on(const std::string& name_or_path, const Accelerator& accelerator) const {
+  ORRERY_TRY(named, stack(name_or_path));
+  const auto other = named.instead_on.find(accelerator.maker);
+  if (other == named.instead_on.end()) { return named; }
+  return stack(other->second);
+}
+
 std::optional<std::string> Catalogue::clusters_of(const std::string& name) const {
   const auto accelerators = entry_names(directory_, kAcceleratorEntries);
   const auto clusters = entry_names(directory_, kClusterEntries);
@@ -188,6 +195,13 @@ Result<Cluster> Catalogue::cluster(const std::string& name_or_path, std::int64_t
   if (devices != 0) { return scaled(std::move(read), devices); }
   return with_own_devices(std::move(read), node);
 }
+
+Result<Cluster> Catalogue::cluster_template(const std::string& name_or_path) const {
+  return as_written(cluster(name_or_path, 0));
+}
+
+std::string yaml_of(const Cluster& cluster) { return Described<Cluster>::record().print_yaml(cluster); }
+std::string yaml_of(const Stack& stack) { return Described<Stack>::record().print_yaml(stack); }
 
 Result<std::vector<EntrySummary>> Catalogue::accelerators() const {
   return listing(directory_, kAcceleratorEntries, [this](const std::string& name) { return accelerator(name); });
@@ -233,7 +247,7 @@ Result<std::string> Catalogue::description(const std::string& name_or_path, std:
     ORRERY_TRY(node, entry_node(directory_, kClusterEntries, name_or_path));
     folder = kind_of_file(node);
   }
-  if (folder == kClusterEntries.folder) { return printed(as_written(cluster(name_or_path, 0))); }
+  if (folder == kClusterEntries.folder) { return printed(cluster_template(name_or_path)); }
   if (folder == kAcceleratorEntries.folder) { return printed(accelerator(name_or_path)); }
   if (folder == kLinkEntries.folder) { return printed(link(name_or_path)); }
   return printed(stack(name_or_path));

@@ -28,8 +28,13 @@ class Catalogue {
   [[nodiscard]] Result<Accelerator> accelerator(const std::string& name_or_path) const;
   [[nodiscard]] Result<LinkClass> link(const std::string& name_or_path) const;
   [[nodiscard]] Result<Stack> stack(const std::string& name_or_path) const;
+  // The profile of that software on an accelerator (Stack::instead_on).
+  [[nodiscard]] Result<Stack> stack_on(const std::string& name_or_path, const Accelerator& accelerator) const;
   // `devices` = 0 keeps the file's own count (a template's default is one node).
   [[nodiscard]] Result<Cluster> cluster(const std::string& name_or_path, std::int64_t devices) const;
+
+  // As its description states it, for any number of devices where it grows: the start of a file of one's own.
+  [[nodiscard]] Result<Cluster> cluster_template(const std::string& name_or_path) const;
 
   [[nodiscard]] Result<std::vector<EntrySummary>> accelerators() const;
   [[nodiscard]] Result<std::vector<EntrySummary>> links() const;
@@ -50,5 +55,9 @@ class Catalogue {
 
   std::string directory_;
 };
+
+// Files of entries, with their sources.
+[[nodiscard]] std::string yaml_of(const Cluster& cluster);
+[[nodiscard]] std::string yaml_of(const Stack& stack);
 
 }  // namespace orrery::hardware

@@ -107,7 +107,8 @@ TEST(CatalogueLaws, figures_are_within_what_physics_and_markets_allow) {
     EXPECT_LE(a.peak(Precision::fp8).value(), 2.03 * half) << a.name;
     EXPECT_LT(a.vector_peak.value(), half) << a.name;
     EXPECT_LT(a.attention_efficiency, a.matrix_efficiency) << a.name;
-    EXPECT_THAT(a.memory_efficiency, AllOf(Ge(0.7), Le(0.95))) << a.name;
+    // The DMA engines of Trainium's cores reach 62 % of its memory's bandwidth.
+    EXPECT_THAT(a.memory_efficiency, AllOf(Ge(0.6), Le(0.95))) << a.name;
     EXPECT_THAT(a.kernel_latency.value(), AllOf(Ge(0.5e-6), Le(15e-6))) << a.name;
     if (a.tdp_watts > 0.0) { EXPECT_THAT(a.tdp_watts, AllOf(Ge(100.0), Le(1500.0))) << a.name; }
     if (a.price_usd > 0.0) { EXPECT_THAT(a.price_usd, AllOf(Ge(1000.0), Le(100e3))) << a.name; }

@@ -11,7 +11,8 @@ namespace orrery::hardware {
 enum class KernelKind : std::uint8_t {
   none,
   gemm,       // batch x [m, k] x [k, n]
-  attention,  // fused attention: batch = sequences x heads, m = queries, n = keys, k = head dimension
+  attention,  // fused attention: batch = sequences x heads, m = queries, n = keys of a query (the mean number that the
+              // kernel does not skip), k = head dimension
   stream,     // limited by memory traffic: element-wise, norm, softmax, lookup, optimizer
 };
 

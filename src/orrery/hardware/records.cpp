@@ -146,6 +146,10 @@ const Record<Accelerator>& Described<Accelerator>::record() {
                     kFraction)
           .optional("portable_attention", &Accelerator::portable_attention,
                     "rate of attention kernels without native instructions / rate of native ones", kFraction)
+          .optional("exponential_rate", &Accelerator::exponential_rate,
+                    "exponentials per second (as TFLOP/s, one each) of the special-function units, which limit fused "
+                    "attention with small heads; 0 = not known",
+                    {.max = kMostPeak})
           .required("memory_efficiency", &Accelerator::memory_efficiency,
                     "best measured streaming rate / memory_bandwidth", kFraction)
           .required("kernel_latency", &Accelerator::kernel_latency,
@@ -456,6 +460,8 @@ const Record<Stack>& Described<Stack>::record() {
       Record<Stack>("stack", "What a training framework does that a model and a plan do not specify.")
           .optional("name", &Stack::name, "name; default: the file's name")
           .optional("description", &Stack::description, "framework and settings that it describes")
+          .optional("instead_on", &Stack::instead_on,
+                    "maker of accelerators -> profile that describes this software there, where it differs")
           .part(&Stack::attention, attention_policy())
           .part(&Stack::storage, storage_policy())
           .part(&Stack::fusion, fusion_policy())

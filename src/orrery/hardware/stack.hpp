@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -159,6 +160,8 @@ struct StackLimits {
 struct Stack {
   std::string name;
   std::string description;
+  // Maker of accelerators -> the profile that describes this software there, where it differs.
+  std::map<std::string, std::string> instead_on;
 
   AttentionPolicy attention;
   StoragePolicy storage;

@@ -180,7 +180,7 @@ TEST(Blocks, ring_attention_overlaps_keys_and_values_with_its_core) {
   const Item& last = named(forward, "attention.flash", 1);
   EXPECT_EQ(kernel_of(most).flops, 0.75 * core->forward.flops);
   EXPECT_EQ(kernel_of(last).flops, 0.25 * core->forward.flops);
-  EXPECT_EQ(kernel_of(most).n, 128);
+  EXPECT_EQ(kernel_of(most).n, 64);  // of 256 that a query sees on average, a piece of four
   EXPECT_EQ(kernel_of(most).launches + kernel_of(last).launches, 4);
   EXPECT_FALSE(most.waits_for());
   const Item& gather = forward.item(*last.waits_for());

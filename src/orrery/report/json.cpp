@@ -85,6 +85,21 @@ Node inference_json(const results::Inference& inference) {
                       {"state_B_per_sequence", inference.state_bytes}});
 }
 
+Node groups_json(const std::vector<results::GroupShape>& groups) {
+  Node list = sequence_node();
+  for (const auto& group : groups) {
+    Node extents = sequence_node();
+    for (const auto& extent : group.extents) {
+      add_item(extents, json_object({{"dimension", extent.dimension}, {"size", extent.members}}));
+    }
+    add_item(list, json_object({{"group", group.group},
+                                {"size", group.size},
+                                {"regular", group.regular},
+                                {"extents", std::move(extents)}}));
+  }
+  return list;
+}
+
 Node terms_json(const std::vector<results::Term>& terms) {
   Node list = sequence_node();
   for (const auto& term : terms) {
@@ -136,6 +151,7 @@ void add_estimate(Node& json, const results::Estimate& estimate) {
                     {"comm_s", comm_json(estimate)},
                     {"memory_B", memory_json(estimate.memory)},
                     {"plan", plan_summary_json(estimate.plan)},
+                    {"groups", groups_json(estimate.groups)},
                     {"model", estimate.model},
                     {"cluster", estimate.cluster},
                     {"stack", estimate.stack},
@@ -301,7 +317,8 @@ std::string errors_json(const Failure& failure) {
                                 {"line", number(one.place.line)},
                                 {"column", number(one.place.column)},
                                 {"path", config::text_or_null(one.place.path)},
-                                {"message", one.message}}));
+                                {"message", one.message},
+                                {"text", one.text()}}));
   }
   return json_document(json_object({{"schema", "orrery.errors/1"}, {"errors", std::move(list)}}));
 }

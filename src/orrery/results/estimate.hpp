@@ -35,6 +35,18 @@ struct GroupTime {
   Seconds exposed;    // the part not overlapped with compute
 };
 
+// A process group on the cluster: its members along each network dimension, innermost first.
+struct GroupShape {
+  struct Extent {
+    std::string dimension;
+    std::int64_t members = 1;
+  };
+  std::string group;  // "tp", "cp", "ep", "etp", "dp", "expert_dp", "tables", "pp"
+  std::int64_t size = 1;
+  bool regular = true;  // false: it fills its nodes unevenly
+  std::vector<Extent> extents;
+};
+
 // Memory of the rank that needs most.
 struct Memory {
   Bytes weights, gradients, optimizer, activations, buffers;
@@ -150,6 +162,7 @@ struct Estimate {
   Breakdown breakdown;
   Seconds comm_total, comm_exposed;
   std::vector<GroupTime> comm_by_group;
+  std::vector<GroupShape> groups;  // of more than one rank
   Memory memory;
   std::optional<Expense> cost, energy;  // absent if the cluster has no price or power
   PlanSummary plan;

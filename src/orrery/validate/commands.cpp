@@ -18,6 +18,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kEstimate = "estimate", kPlan = "plan", kAttention = "attn", kTop = "--top";
+constexpr std::size_t kAttentionWords = 4;
+
 bool is_switch(const config::FieldInfo& field) { return field.type.text == "true or false"; }
 
 std::string flag_of(const std::string& field) {
@@ -53,6 +56,10 @@ class FlagReader {
  private:
   Result<std::monostate> read_flag(config::Node& fields) {
     std::string flag = words_[at_++];
+    if (words_.front() == kPlan && flag == kTop && at_ < words_.size()) {  // how many plans are printed
+      ++at_;
+      return std::monostate{};
+    }
     std::optional<std::string> value;
     if (const std::size_t equal = flag.find('='); equal != std::string::npos) {
       value = flag.substr(equal + 1);
@@ -88,7 +95,41 @@ std::string first_problem(const Failure& failure) {
   return first.place.path.empty() ? first.message : fmt::format("{}: {}", first.place.path, first.message);
 }
 
-Result<CommandScenario> scenario(const CommandRow& row, const std::string& data_directory) {
+// The words of a row's command line, without the program's name.
+std::vector<std::string> command_of(const CommandRow& row) {
+  auto words = words_of(row.args);
+  if (!words.empty() && words.front() == "orrery") { words.erase(words.begin()); }
+  return words;
+}
+
+// The fields of "attn MODEL CLUSTER SEQ".
+Result<config::Node> attention_fields(const std::vector<std::string>& words, const std::string& table) {
+  if (words.size() != kAttentionWords) { return fail("attn: takes a model, a cluster and a sequence length"); }
+  config::Node fields = config::mapping_node();
+  const auto add = [&](const char* field, const std::string& value) {
+    config::add(fields, field, config::plain_node(value, Place{{}, 0, 0, fmt::format("attn {}", field)}));
+  };
+  add("model", file_meant(words[1], table));
+  add("cluster", file_meant(words[2], table));
+  add("seq", words[3]);
+  for (const char* one : {"devices", "global_batch", "micro_batch"}) { add(one, "1"); }
+  add("recompute", "none");
+  return fields;
+}
+
+// What the command leaves open: searched by `plan`, else chosen as `estimate` chooses it.
+Result<parallel::Plan> plan_of(const CommandRow& row, const estimate::Request& request, const CommandScenario& made,
+                               const Parts& parts) {
+  if (command_of(row).front() != kPlan) {
+    ORRERY_TRY(resolved, estimate::resolve(request, made.model, made.cluster, made.stack));
+    return resolved.plan;
+  }
+  if (!parts.best_plan) { return fail("plan: this program cannot search"); }
+  return parts.best_plan(request);
+}
+
+Result<CommandScenario> scenario(const CommandRow& row, const Parts& parts) {
+  const std::string& data_directory = parts.data_directory;
   ORRERY_TRY(request, request_of(row));
   if (auto found = estimate::problems(request); !found.empty()) {
     return tl::make_unexpected(Failure{{found.front()}});
@@ -100,7 +141,7 @@ Result<CommandScenario> scenario(const CommandRow& row, const std::string& data_
   CommandScenario made;
   ORRERY_TRY(model, workload::load_model(data_directory, request.model));
   ORRERY_TRY(cluster, catalogue.cluster(request.cluster, request.devices.value_or(0)));
-  ORRERY_TRY(stack, catalogue.stack(estimate::stack_name(request, model, cluster.accelerator)));
+  ORRERY_TRY(stack, catalogue.stack_on(estimate::stack_name(request, model, cluster.accelerator), cluster.accelerator));
   if (auto found = estimate::stack_problems(request, model, cluster.accelerator, stack); !found.empty()) {
     return tl::make_unexpected(Failure{{found.front()}});
   }
@@ -109,10 +150,11 @@ Result<CommandScenario> scenario(const CommandRow& row, const std::string& data_
   if (auto found = parallel::problems(model, made.job); !found.empty()) {
     return tl::make_unexpected(Failure{{found.front()}});
   }
-  ORRERY_TRY(resolved, estimate::resolve(request, model, cluster, made.stack));
-  made.plan = resolved.plan;
   made.model = std::move(model);
   made.cluster = std::move(cluster);
+  ORRERY_TRY(plan, plan_of(row, request, made, parts));
+  made.plan = std::move(plan);
+  made.attention_only = command_of(row).front() == kAttention;
   return made;
 }
 
@@ -140,10 +182,14 @@ std::vector<std::string> words_of(std::string_view line) {
 }
 
 Result<estimate::Request> request_of(const CommandRow& row) {
-  auto words = words_of(row.args);
-  if (!words.empty() && words.front() == "orrery") { words.erase(words.begin()); }
-  if (words.empty() || words.front() != "estimate") {
-    return fail(fmt::format("not a row of \"estimate\" or \"gemm\": {}", quote(words.empty() ? "" : words.front())));
+  const auto words = command_of(row);
+  const std::string command = words.empty() ? "" : words.front();
+  if (command == kAttention) {
+    ORRERY_TRY(fields, attention_fields(words, row.table));
+    return estimate::request_record().read_over(estimate::Request{}, fields);
+  }
+  if (command != kEstimate && command != kPlan) {
+    return fail(fmt::format("not a row of \"estimate\", \"plan\", \"gemm\" or \"attn\": {}", quote(command)));
   }
   ORRERY_TRY(fields, FlagReader(words, row.table).fields());
   return estimate::request_record().read_over(estimate::Request{}, fields);
@@ -167,7 +213,7 @@ std::optional<KernelRow> kernel_of(const CommandRow& row) {
 }
 
 Skippable<CommandScenario> scenario_of(const CommandRow& row, const Parts& parts) {
-  auto made = scenario(row, parts.data_directory);
+  auto made = scenario(row, parts);
   if (!made) { return skip(first_problem(made.error())); }
   return std::move(*made);
 }

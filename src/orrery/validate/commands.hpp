@@ -1,6 +1,8 @@
 // Rows that are commands: `args` is what follows `orrery` on a command line, such as
 // "estimate --model llama-3.1-8b --cluster dgx-h100 --devices 8 --global-batch 64 --seq 8192", and the prediction is
-// its step time (or time of a batch of requests). `gemm ACCELERATOR FORMAT M N K` is a product on one device.
+// its step time (or time of a batch of requests). "plan ..." is that of the fastest plan. Kernels on one device:
+// `gemm ACCELERATOR FORMAT M N K` is a product, `attn MODEL CLUSTER SEQ` the attention core of one layer, forward, for
+// one sequence.
 //
 // Paths are relative to the folder of the table; "@name" is the YAML file of that name in the folder that is named as
 // the table.
@@ -16,7 +18,8 @@ namespace orrery::validate {
 // The words of a command line; double or single quotes join words, and are removed.
 [[nodiscard]] std::vector<std::string> words_of(std::string_view line);
 
-// The request of a row. Errors: another command than estimate, unknown flags, missing or invalid values.
+// The request of a row; that of "attn" is of one sequence on one device. Errors: another command, unknown flags,
+// missing or invalid values.
 [[nodiscard]] Result<estimate::Request> request_of(const CommandRow& row);
 
 // The row as one of a kernel, if it is "gemm ...".

@@ -1,6 +1,7 @@
 #include "orrery/validate/outcome.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "orrery/cost/kernel_cost.hpp"
 #include "orrery/estimate/estimator.hpp"
@@ -38,11 +39,32 @@ std::vector<results::Share> terms(const Scenario& scenario) {
   return shares;
 }
 
+bool is_attention_core(std::string_view name) {
+  constexpr std::array kCore = {std::string_view{"attention.scores"}, std::string_view{"attention.softmax"},
+                                std::string_view{"attention.dropout"}, std::string_view{"attention.context"},
+                                std::string_view{"attention.flash"}};
+  return std::find(kCore.begin(), kCore.end(), name) != kCore.end();
+}
+
 Scenario scenario_in(const CommandScenario& command) {
   return {command.model, command.cluster, &command.stack, command.job, command.plan, {}};
 }
 
-Outcome outcome(const CommandScenario& command) { return outcome(scenario_in(command)); }
+// The kernels of the attention core of the first layer, forward.
+Outcome attention_outcome(const CommandScenario& command) {
+  parallel::Lowerer lowerer(command.model, command.cluster, command.stack);
+  const parallel::LoweredSlice& slice = lowerer.slice(command.job, command.plan);
+  Seconds time;
+  for (const auto& item : slice.blocks[*slice.parts[slice.runs.front().part].forward]->items) {
+    if (item.kernel() == nullptr || !is_attention_core(item.name)) { continue; }
+    time += cost::kernel_cost(item.kernel()->kernel, command.cluster.accelerator).time;
+  }
+  return {time, estimate::kinds_of("kernels", command.cluster.accelerator.basis)};
+}
+
+Outcome outcome(const CommandScenario& command) {
+  return command.attention_only ? attention_outcome(command) : outcome(scenario_in(command));
+}
 std::vector<results::Share> terms(const CommandScenario& command) { return terms(scenario_in(command)); }
 
 std::vector<std::string> kinds_of_parts(const hardware::Cluster& cluster) {

@@ -258,6 +258,13 @@ Skippable<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
   return scenario;
 }
 
+const hardware::Stack& stack_on(const hardware::Accelerator& accelerator, const StackFacts& defaults,
+                                const Parts& parts) {
+  const hardware::Stack& named = parts.stacks.find(defaults.stack)->second;
+  const auto other = named.instead_on.find(accelerator.maker);
+  return other == named.instead_on.end() ? named : parts.stacks.find(other->second)->second;
+}
+
 }  // namespace
 
 Skippable<Scenario> resolved(const estimate::Request& request, workload::Model model, hardware::Cluster cluster,
@@ -265,7 +272,7 @@ Skippable<Scenario> resolved(const estimate::Request& request, workload::Model m
   if (hardware::is_integer(request.precision) && request.task != parallel::Task::inference) {
     return skip(fmt::format("precision: {} is a format of inference only", hardware::name_of(request.precision)));
   }
-  const hardware::Stack& stack = parts.stacks.find(defaults.stack)->second;
+  const hardware::Stack& stack = stack_on(cluster.accelerator, defaults, parts);
   parallel::Plan plan = estimate::plan_with_defaults(request, model, cluster.devices, stack);
   const auto found = estimate::problems(request, model, cluster, stack, plan);
   if (!found.empty()) { return skip(name_of_diagnostic(found.front())); }

@@ -4,6 +4,7 @@
 // A row that needs what is not modelled, or that lacks required columns, is skipped with a reason, never guessed.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -29,9 +30,13 @@ namespace orrery::validate {
 
 using AnyRow = std::variant<TrainingRow, ExpertRow, InferenceRow, KernelRow, CollectiveRow, CommandRow>;
 
+// The fastest plan of a job in the space that ships for its task. Errors: as of `orrery plan`; nothing fits.
+using BestPlan = std::function<Result<parallel::Plan>(const estimate::Request&)>;
+
 // Catalogue entries that rows refer to, by catalogue name; each is read once.
 struct Parts {
   std::string data_directory;
+  BestPlan best_plan = {};                                         // not given: rows of `plan` are skipped
   std::map<std::string, hardware::Cluster, std::less<>> clusters;  // templates
   std::map<std::string, hardware::Stack, std::less<>> stacks;
   std::map<std::string, workload::Model, std::less<>> models;
@@ -119,6 +124,7 @@ struct CommandScenario {
   hardware::Stack stack;
   parallel::Job job;
   parallel::Plan plan;
+  bool attention_only = false;  // only the attention core of a layer, forward
 };
 [[nodiscard]] Skippable<CommandScenario> scenario_of(const CommandRow& row, const Parts& parts);
 

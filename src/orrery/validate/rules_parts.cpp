@@ -107,6 +107,10 @@ Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalo
   }
   if (!stack.empty() && !parts.stacks.contains(stack)) {
     ORRERY_TRY(entry, catalogue.stack(std::string(stack)));
+    for (const auto& [maker, other] : entry.instead_on) {
+      ORRERY_TRY(variant, catalogue.stack(other));
+      parts.stacks.emplace(other, std::move(variant));
+    }
     parts.stacks.emplace(stack, std::move(entry));
   }
   const ModelFacts* facts = model_facts(name);

@@ -216,9 +216,11 @@ std::vector<std::string> shipped_tables(const std::string& data_directory) {
 }
 
 Result<results::Validation> validate_tables(const std::string& data_directory, const std::vector<std::string>& files,
-                                            const std::vector<std::string>& families, std::size_t worst) {
+                                            const std::vector<std::string>& families, std::size_t worst,
+                                            BestPlan best_plan) {
   ORRERY_TRY(table, read_tables(files.empty() ? shipped_tables(data_directory) : files, families));
   ORRERY_TRY(parts, parts_for(data_directory, table.rows));
+  parts.best_plan = std::move(best_plan);
   ORRERY_TRY(spreads, estimate::load_spreads(data_directory));
   parallel_for(table.rows.size(), 0,
                [&](std::size_t i) { predict(table.predictions[i], table.rows[i], parts, spreads); });

@@ -10,6 +10,7 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/results/validation.hpp"
+#include "orrery/validate/rules.hpp"
 
 namespace orrery::validate {
 
@@ -17,10 +18,11 @@ namespace orrery::validate {
 [[nodiscard]] std::vector<std::string> shipped_tables(const std::string& data_directory);
 
 // Tables of any kinds; `files` empty: the shipped ones. `families` empty: all; rows of other families are ignored.
-// `worst`: terms for this many scored rows of each family, those with the largest errors.
+// `worst`: terms for this many scored rows of each family, those with the largest errors. `best_plan` (see Parts) is
+// called from several threads.
 [[nodiscard]] Result<results::Validation> validate_tables(const std::string& data_directory,
                                                           const std::vector<std::string>& files,
                                                           const std::vector<std::string>& families,
-                                                          std::size_t worst = 0);
+                                                          std::size_t worst = 0, BestPlan best_plan = {});
 
 }  // namespace orrery::validate

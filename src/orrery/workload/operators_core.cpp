@@ -1,6 +1,7 @@
 // The attention core: scores, softmax and weighted sum of values; plain or fused, over a part of the sequence or of the
 // heads, over whole sequences or one new position with a KV cache.
 #include <algorithm>
+#include <cmath>
 
 #include "orrery/core/error.hpp"
 #include "orrery/core/integers.hpp"
@@ -122,7 +123,7 @@ Operator flash(const Sizes& z, const Core& core, const Arranged& a, const hardwa
   forward.precision = z.attention;
   forward.batch = a.batch;
   forward.m = a.queries;
-  forward.n = a.keys;
+  forward.n = std::max<std::int64_t>(1, std::llround(pairs * real(a.rounds) / real(z.seq)));
   forward.k = (a.key_dim + a.value_dim) / 2;
   forward.flops = Flops(2.0 * real(a.batch) * pairs * (key_dim + value_dim));
   forward.bytes = Bytes(tensors + a.bias + log_sum_exp);

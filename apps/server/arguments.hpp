@@ -1,0 +1,51 @@
+// A request's JSON object as arguments of a command: {"model": "llama-3.1-8b", "devices": 64} is
+// --model llama-3.1-8b --devices 64.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+
+namespace orrery::server {
+
+enum class FlagKind : std::uint8_t {
+  value,   // takes one value
+  many,    // takes a value each time
+  toggle,  // true or false
+};
+
+struct ServedFlag {
+  std::string name;  // without dashes
+  FlagKind kind = FlagKind::value;
+  std::string value;     // what the help calls its value: "N", "NAME|FILE"
+  std::string negation;  // of a toggle, without dashes: "no-dp-overlap"; empty: it has none
+  std::string doc, group;
+  std::vector<std::string> choices;
+};
+
+// A command that the server runs.
+struct ServedCommand {
+  std::string name;
+  std::vector<ServedFlag> flags;
+  std::vector<std::string> positionals;  // in their order
+  bool is_long = false;                  // may take longer than a few seconds
+};
+
+struct Arguments {
+  std::vector<std::string> values;
+  // Files to write into the folder in which the command runs: documents that the request contains.
+  std::map<std::string, std::string> documents;
+  bool wants_timeline = false;  // the command writes kTimelineFile, whose content belongs to the answer
+};
+
+inline constexpr const char* kTimelineFile = "timeline.json";
+
+// `body`: the text of one JSON object. Fails for keys that are no flags of the command, with the nearest one, and for
+// values that name files of the server's machine: a model or a cluster is a name of the catalogue or a document (a JSON
+// object, as in a config.json or a cluster file). {"timeline": true} asks for the timeline in the answer.
+[[nodiscard]] Result<Arguments> arguments_of(const ServedCommand& command, const std::string& body);
+
+}  // namespace orrery::server

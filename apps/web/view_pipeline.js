@@ -1,0 +1,128 @@
+// The step as it runs: one row for each pipeline stage, from the simulation.
+import {stream} from "./api.js";
+import {el, table} from "./dom.js";
+import * as f from "./format.js";
+import {palette} from "./charts.js";
+
+const kColours = {forward: palette[0], backward: palette[1], weight_gradient: palette[2], recompute: palette[5], finish: palette[4], communication: palette[3], other: palette[6]};
+
+const kOrder = ["accelerator", "communication", "memory"];
+
+// Joins events of one kind that follow one another, so that a row has blocks and not kernels.
+const blocksOf = (events, gap) => {
+  const blocks = [];
+  for (const event of events) {
+    const last = blocks[blocks.length - 1];
+    if (last && last.kind === event.kind && event.start - last.end <= gap) last.end = Math.max(last.end, event.end);
+    else blocks.push({...event});
+  }
+  return blocks;
+};
+
+const kindOf = (name) => {
+  const first = name.split(".")[0];
+  if (first in kColours) return first;
+  if (/^(optimizer|gradient)/.test(name)) return "finish";
+  return "other";
+};
+
+const rowsOf = (trace) => {
+  const events = (Array.isArray(trace) ? trace : trace?.traceEvents ?? []);
+  const threads = new Map(), rows = new Map();
+  for (const e of events) if (e.ph === "M" && e.name === "thread_name") threads.set(`${e.pid}/${e.tid}`, e.args.name);
+  for (const e of events) {
+    if (e.ph !== "X") continue;
+    const thread = threads.get(`${e.pid}/${e.tid}`) ?? "";
+    if (!kOrder.includes(thread)) continue;  // the host and receives only wait
+    const key = `${e.pid}/${thread}`;
+    if (!rows.has(key)) rows.set(key, {rank: e.pid, thread, events: []});
+    rows.get(key).events.push({start: e.ts / 1e6, end: (e.ts + e.dur) / 1e6, name: e.name, kind: thread === "communication" ? "communication" : kindOf(e.name)});
+  }
+  return [...rows.values()].sort((a, b) => a.rank - b.rank || kOrder.indexOf(a.thread) - kOrder.indexOf(b.thread));
+};
+
+const draw = (canvas, rows, end, from, to) => {
+  const height = 20, label = 118;
+  const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth;
+  canvas.width = width * ratio;
+  canvas.height = (rows.length * height + 24) * ratio;
+  canvas.style.height = `${rows.length * height + 24}px`;
+  const c = canvas.getContext("2d");
+  c.scale(ratio, ratio);
+  const text = getComputedStyle(document.body).color;
+  const x = (t) => label + (t - from) / (to - from) * (width - label);
+  c.font = "12px system-ui, sans-serif";
+  rows.forEach((row, i) => {
+    c.fillStyle = text;
+    c.fillText(row.thread === "accelerator" ? `rank ${row.rank}` : `  ${row.thread}`, 2, i * height + 15);
+    for (const block of blocksOf(row.events, (to - from) / width * 0.5)) {
+      if (block.end < from || block.start > to) continue;
+      c.fillStyle = kColours[block.kind];
+      const left = Math.max(label, x(block.start));
+      c.fillRect(left, i * height + 3, Math.max(0.6, Math.min(width, x(block.end)) - left), row.thread === "accelerator" ? height - 7 : 8);
+    }
+  });
+  c.fillStyle = text;
+  for (let i = 0; i <= 4; ++i) {
+    const t = from + (to - from) * i / 4;
+    c.textAlign = i === 0 ? "left" : i === 4 ? "right" : "center";
+    c.fillText(f.seconds(t), x(t), rows.length * height + 16);
+  }
+  c.textAlign = "left";
+};
+
+let run = null;  // {key, answer, error, abort}
+
+const chart = (answer) => {
+  const rows = rowsOf(answer.timeline);
+  const end = Math.max(...rows.flatMap((row) => row.events.map((e) => e.end)));
+  const canvas = el("canvas", {class: "gantt", role: "img", tabindex: "0",
+    "aria-label": `Timeline of ${rows.length} rows over ${f.seconds(end)}; plus and minus change the scale, arrows move`});
+  let from = 0, to = end;
+  const redraw = () => draw(canvas, rows, end, from, to);
+  const zoom = (factor, about) => {
+    const span = Math.min(end, Math.max(end / 5000, (to - from) * factor));
+    const part = (about - from) / (to - from);
+    from = Math.max(0, Math.min(end - span, about - part * span));
+    to = from + span;
+    redraw();
+  };
+  const move = (part) => { const span = to - from; from = Math.max(0, Math.min(end - span, from + part * span)); to = from + span; redraw(); };
+  canvas.addEventListener("wheel", (e) => {
+    e.preventDefault();
+    const box = canvas.getBoundingClientRect();
+    zoom(e.deltaY > 0 ? 1.25 : 0.8, from + (to - from) * Math.max(0, (e.clientX - box.left - 118) / (box.width - 118)));
+  }, {passive: false});
+  canvas.addEventListener("keydown", (e) => {
+    const keys = {"+": () => zoom(0.7, (from + to) / 2), "=": () => zoom(0.7, (from + to) / 2), "-": () => zoom(1.4, (from + to) / 2), ArrowLeft: () => move(-0.2), ArrowRight: () => move(0.2), "0": () => zoom(1e9, 0)};
+    if (keys[e.key]) { e.preventDefault(); keys[e.key](); }
+  });
+  new ResizeObserver(redraw).observe(canvas);
+  const buttons = el("div", {class: "row"},
+    el("button", {type: "button", onclick: () => zoom(0.5, (from + to) / 2)}, "Closer"), el("button", {type: "button", onclick: () => zoom(2, (from + to) / 2)}, "Wider"),
+    el("button", {type: "button", onclick: () => move(-0.5)}, "Earlier"), el("button", {type: "button", onclick: () => move(0.5)}, "Later"));
+  const legend = el("div", {class: "legend"}, ...Object.entries(kColours).map(([kind, c]) => el("span", {style: `--c:${c}`}, f.words(kind))));
+  const download = el("a", {download: "timeline.json", href: URL.createObjectURL(new Blob([JSON.stringify(answer.timeline)], {type: "application/json"}))}, "Download the timeline (Chrome trace, for Perfetto)");
+  const classes = table([
+    {title: "ranks", left: true, text: (c) => c.ranks.map(([a, b]) => a === b ? a : `${a}-${b}`).join(", ")},
+    {title: "end", text: (c) => f.seconds(c.finish_ns / 1e9)}, {title: "compute", text: (c) => f.seconds(c.compute_ns / 1e9)},
+    {title: "exposed comm", text: (c) => f.seconds(c.exposed_comm_ns / 1e9)}, {title: "idle", text: (c) => f.seconds(c.idle_ns / 1e9)}],
+    answer.classes, {caption: "ranks with equal results"});
+  return [buttons, canvas, legend, el("p", {}, download), classes];
+};
+
+export const show = (box, body) => {
+  const key = JSON.stringify(body);
+  if (run?.key !== key) {
+    run?.abort.abort();
+    const mine = {key, answer: null, error: null, abort: new AbortController()};
+    run = mine;
+    stream("simulate", {...body, timeline: true}, () => {}, mine.abort.signal)
+      .then((answer) => { mine.answer = answer; }).catch((error) => { mine.error = error.message; })
+      .finally(() => { if (run === mine && box.isConnected && box.dataset.view === "pipeline") show(box, body); });
+  }
+  const intro = el("p", {class: "hint"}, "The step, simulated: one rank of each pipeline stage, its kernels and its communication.");
+  if (run.error) box.replaceChildren(intro, el("p", {class: "worse"}, run.error));
+  else if (!run.answer) box.replaceChildren(intro, el("p", {}, "Simulating …"));
+  else box.replaceChildren(intro, ...chart(run.answer));
+};

@@ -1,0 +1,32 @@
+#include "orrery/api/flows.hpp"
+
+#include <cstddef>
+
+#include "orrery/config/node.hpp"
+#include "orrery/network/flow_file.hpp"
+#include "orrery/network/flow_run.hpp"
+
+namespace orrery::api {
+
+Result<results::FlowTimes> simulate_flow_file(const std::string& file) {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 32;
+  ORRERY_TRY(text, config::read_text_file(file, kMostBytes));
+  ORRERY_TRY(flows, network::read_flows(text, file));
+  const network::FlowTimes times = network::run_flows(flows);
+  results::FlowTimes result;
+  result.name = flows.name;
+  result.updates = times.updates;
+  result.full = times.full;
+  result.repairs = times.repairs;
+  result.flows.reserve(flows.size());
+  for (std::size_t f = 0; f < flows.size(); ++f) {
+    result.flows.push_back({flows.ids[f], flows.starts[f], flows.bytes[f], times.finish[f]});
+  }
+  for (std::size_t i = 0; i < flows.links.size(); ++i) {
+    const network::FlowLink& link = flows.links[i];
+    result.links.push_back({link.id, link.name, link.bandwidth, times.carried[i]});
+  }
+  return result;
+}
+
+}  // namespace orrery::api

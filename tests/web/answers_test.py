@@ -1,0 +1,235 @@
+"""The interface answers what the command line prints, and refuses what it must not do."""
+import concurrent.futures
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import time
+import unittest
+
+from server import HANGS_AFTER_S, JOB, LONG_JOB, PROGRAM, ROOT, WebTest, flags
+
+
+def printed(*arguments):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=HANGS_AFTER_S)
+
+
+class Answers(WebTest):
+    def test_an_estimate_is_that_of_the_command_line_byte_for_byte(self):
+        _, _, text = self.request("POST", "/api/estimate", json.dumps(JOB))
+        self.assertEqual(text, printed("estimate", *flags(JOB), "--json").stdout)
+
+    def test_a_search_finds_the_plans_of_the_command_line(self):
+        status, answer = self.post("plan", {**JOB, "tp": [1, 2], "top": 3})
+        expected = json.loads(printed("plan", *flags(JOB), "--tp=1,2", "--top=3", "--json").stdout)
+        self.assertEqual(status, 200)
+        self.assertEqual(answer["best"], expected["best"])
+        self.assertEqual(len(answer["best"]), 3)
+
+    def test_switches_are_true_or_false(self):
+        on, off = (self.post("estimate", {**JOB, "tp": 8, "sequence-parallel": value})[1] for value in (True, False))
+        self.assertTrue(on["plan"]["sequence_parallel"])
+        self.assertFalse(off["plan"]["sequence_parallel"])
+        status, answer = self.post("estimate", {**JOB, "sequence-parallel": 3})
+        self.assertEqual((status, answer["error"]), (400, "--sequence-parallel: must be true or false"))
+
+    def test_bad_input_is_refused_in_the_words_of_the_command_line(self):
+        for change in ({"devices": 63}, {"model": "lama-3.1-8b"}, {"tp": 3}, {"seq": "many"}, {"global-batc": 64}):
+            with self.subTest(change):
+                job = {**JOB, **change}
+                status, answer = self.post("estimate", job)
+                self.assertEqual(status, 400)
+                lines = printed("estimate", *flags(job)).stderr.splitlines()
+                errors = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+                self.assertEqual(answer["error"].splitlines(), errors)
+
+    def test_nothing_fits_is_an_answer(self):
+        status, answer = self.post("plan", {**JOB, "model": "llama-3.1-405b", "devices": 8})
+        self.assertEqual(status, 200)
+        self.assertEqual(answer["best"], [])
+
+    def test_a_changed_cluster_is_a_document(self):
+        _, described = self.post("describe", {"name": "dgx-h100"})
+        cluster = described["entry"]
+        _, before = self.post("estimate", {**JOB, "tp": 8, "pp": 8, "cluster": cluster})
+        cluster["dimensions"][1]["bandwidth"] = "40 Gb/s"
+        _, after = self.post("estimate", {**JOB, "tp": 8, "pp": 8, "cluster": cluster})
+        _, named = self.post("estimate", {**JOB, "tp": 8, "pp": 8})
+        self.assertEqual(before["step_time_s"], named["step_time_s"])
+        self.assertGreater(after["step_time_s"], before["step_time_s"])
+
+    def test_a_config_json_is_a_document(self):
+        fixture = ROOT / "tests/fixtures/hf/llama-2-70b/config.json"
+        status, answer = self.post("estimate", {**JOB, "model": json.loads(fixture.read_text())})
+        self.assertEqual(status, 200, answer)
+        status, answer = self.post("estimate", {**JOB, "model": {"model_type": "llama", "hidden_size": "wide"}})
+        self.assertEqual(status, 400)
+        self.assertIn("model.json", answer["error"])
+
+    def test_a_launch_configuration_is_text(self):
+        status, answer = self.post("estimate", {**JOB, "emit": "megatron"})
+        self.assertEqual((status, answer["text"]), (200, printed("estimate", *flags(JOB), "--emit=megatron").stdout))
+
+    def test_a_simulation_has_its_timeline(self):
+        status, answer = self.post("simulate", {**JOB, "pp": 8, "timeline": True})
+        self.assertEqual(status, 200)
+        events = answer["timeline"] if isinstance(answer["timeline"], list) else answer["timeline"]["traceEvents"]
+        last = max(event["ts"] + event["dur"] for event in events if event["ph"] == "X")
+        self.assertAlmostEqual(last * 1e3, answer["makespan_ns"], delta=1.0)
+
+    def test_progress_comes_line_by_line(self):
+        headers = {"Accept": "application/x-ndjson"}
+        _, _, text = self.request("POST", "/api/plan", json.dumps({**JOB, "top": 1}), headers)
+        lines = [json.loads(line) for line in text.splitlines()]
+        self.assertEqual(lines[-1]["status"], 200)
+        self.assertEqual(len(lines[-1]["answer"]["best"]), 1)
+        for line in lines[:-1]:
+            self.assertLessEqual(line["progress"]["done"], line["progress"]["all"])
+
+    def test_the_commands_and_their_flags_are_listed(self):
+        _, _, text = self.request("GET", "/api")
+        commands = {command["name"]: command for command in json.loads(text)["commands"]}
+        self.assertTrue({"estimate", "plan", "simulate", "collective", "list", "describe"} <= set(commands))
+        self.assertNotIn("generate", commands)
+        self.assertIn("global-batch", [flag["name"] for flag in commands["estimate"]["flags"]])
+
+
+class Safety(WebTest):
+    def test_a_foreign_host_is_refused(self):
+        for host in ("evil.example", f"evil.example:{self.port}", "127.0.0.1", f"localhost.evil.example:{self.port}", ""):
+            with self.subTest(host):
+                self.assertEqual(self.request("GET", "/", headers={"Host": host})[0], 403)
+        for host in ("localhost", "127.0.0.1"):
+            self.assertEqual(self.request("GET", "/", headers={"Host": f"{host}:{self.port}"})[0], 200)
+
+    def test_a_foreign_origin_is_refused(self):
+        for headers in ({"Origin": "http://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"},
+                        {"Origin": f"http://localhost.evil.example:{self.port}"}):
+            with self.subTest(headers):
+                self.assertEqual(self.post("estimate", JOB, headers)[0], 403)
+        own = {"Origin": f"http://127.0.0.1:{self.port}", "Sec-Fetch-Site": "same-origin"}
+        self.assertEqual(self.post("estimate", JOB, own)[0], 200)
+
+    def test_files_of_the_machine_are_not_read(self):
+        model = str(ROOT / "examples")
+        for change in ({"model": "/etc/passwd"}, {"cluster": "../dgx-h100.yaml"}, {"model": model}, {"model": "x.yaml"},
+                       {"model": "madmax/../../../etc/passwd"}, {"scenario": "/etc/passwd"}, {"set": "model=/etc/passwd"},
+                       {"cluster": {"name": "c", "accelerator": "/tmp/a.yaml"}}, {"stack": "./x.yaml"}):
+            with self.subTest(change):
+                status, answer = self.post("estimate", {**JOB, **change})
+                self.assertEqual(status, 400, answer)
+                self.assertNotIn("root:", answer["error"])
+        self.assertEqual(self.post("plan", {**JOB, "space": "/etc/passwd"})[0], 400)
+        self.assertEqual(self.post("describe", {"name": "/etc/passwd"})[0], 400)
+        self.assertEqual(self.post("describe", {"name": "--help"})[0], 400)
+        self.assertEqual(self.post("validate", {"data": ["/etc/passwd"]})[0], 400)
+        self.assertEqual(self.post("validate", {"out": "/tmp/x.csv"})[0], 400)
+
+    def test_only_the_files_of_the_page_are_served(self):
+        for path in ("/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/apps/web/app.js", "/.git/config", "//etc/passwd", "/app.js/../../x"):
+            with self.subTest(path):
+                self.assertIn(self.request("GET", path)[0], (400, 404))
+        self.assertEqual(self.request("GET", "/app.js")[0], 200)
+
+    def test_methods_and_paths_that_are_not_there(self):
+        self.assertEqual(self.request("GET", "/api/estimate")[0], 405)
+        self.assertEqual(self.request("POST", "/api/generate", "{}")[0], 404)
+        self.assertEqual(self.request("PUT", "/api/estimate", "{}")[0], 404)
+        self.assertEqual(self.request("POST", "/api/nothing", "{}")[0], 404)
+
+    def test_requests_that_are_no_flags(self):
+        for body in ("", "[]", "3", "{", '{"model": ', "\xff", "[" * 100_000, '{"a":' * 5000 + "1" + "}" * 5000):
+            with self.subTest(body[:20]):
+                status, _, text = self.request("POST", "/api/estimate", body.encode("latin-1"))
+                self.assertEqual(status, 400)
+                self.assertIn("error", json.loads(text))
+
+    def test_a_request_of_more_than_a_mebibyte_is_refused(self):
+        self.assertEqual(self.request("POST", "/api/estimate", '{"model": "' + "x" * (1 << 20) + '"}')[0], 413)
+
+    def test_a_value_with_dashes_stays_a_value(self):
+        status, answer = self.post("estimate", {**JOB, "precision": "--help"})
+        self.assertEqual(status, 400)
+        self.assertIn("precision", answer["error"])
+
+    def test_the_page_may_load_nothing_from_elsewhere(self):
+        _, headers, text = self.request("GET", "/")
+        self.assertIn("default-src 'self'", headers["Content-Security-Policy"])
+        self.assertNotIn("http://", text)
+        self.assertNotIn("https://", text)
+
+
+class Endurance(WebTest):
+    def test_a_thousand_requests_at_once(self):
+        with concurrent.futures.ThreadPoolExecutor(200) as threads:
+            statuses = list(threads.map(lambda _: self.post("estimate", {**JOB, "tp": 8, "pp": 1})[0], range(1000)))
+        self.assertEqual(statuses, [200] * 1000)
+
+    def test_slow_and_broken_clients_do_not_hold_up_others(self):
+        clients = []
+        for i in range(300):
+            client = socket.create_connection(("127.0.0.1", self.port), timeout=HANGS_AFTER_S)
+            client.sendall([b"POST /api/estimate HTTP/1.1\r\nContent-Le", b"", b"\x16\x03\x01\x00\xff", b"GET / HT"][i % 4])
+            clients.append(client)
+        self.assertEqual(self.post("estimate", JOB)[0], 200)
+        for client in clients:
+            client.close()
+        self.assertEqual(self.post("estimate", JOB)[0], 200)
+
+    def children(self):
+        path = f"/proc/{self.process.pid}/task"
+        return sum(len(pathlib.Path(path, task, "children").read_text().split()) for task in os.listdir(path))
+
+    def wait_for(self, condition):
+        end = time.monotonic() + HANGS_AFTER_S
+        while not condition():
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.02)
+
+    def test_a_search_ends_when_its_client_leaves(self):
+        body = json.dumps(LONG_JOB).encode()
+        client = socket.create_connection(("127.0.0.1", self.port), timeout=HANGS_AFTER_S)
+        client.sendall(f"POST /api/plan HTTP/1.1\r\nHost: localhost:{self.port}\r\nAccept: application/x-ndjson\r\n"
+                       f"Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        self.wait_for(lambda: self.children() == 1)
+        client.close()
+        self.wait_for(lambda: self.children() == 0)
+
+    def test_nothing_stays_in_the_temporary_folder(self):
+        self.post("estimate", JOB)
+        self.wait_for(lambda: not os.listdir(self.folder.name))
+
+
+class Token(WebTest):
+    arguments = ("--address", "0.0.0.0", "--token", "0123456789abcdef")
+
+    def test_each_request_needs_the_token(self):
+        self.assertEqual(self.request("GET", "/")[0], 403)
+        self.assertEqual(self.post("estimate", JOB, {"Authorization": "Bearer 0123456789abcdeX"})[0], 403)
+        self.assertEqual(self.post("estimate", JOB, {"Authorization": "Bearer 0123456789abcdef"})[0], 200)
+        status, headers, _ = self.request("GET", "/?token=0123456789abcdef")
+        self.assertEqual(status, 200)
+        cookie = headers["Set-Cookie"].split(";")[0]
+        self.assertEqual(self.post("estimate", JOB, {"Cookie": cookie})[0], 200)
+
+
+class CommandLine(unittest.TestCase):
+    def refused(self, *arguments):
+        done = printed("web", *arguments)
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(len(done.stderr.splitlines()), 1)
+        return done.stderr
+
+    def test_wrong_flags(self):
+        self.assertIn("--token with at least 16 characters is needed", self.refused("--address", "0.0.0.0"))
+        self.assertIn("between 0 and 65535", self.refused("--port", "http"))
+        self.assertIn("between 0 and 65535", self.refused("--port", "70000"))
+
+    def test_a_port_in_use(self):
+        with socket.create_server(("127.0.0.1", 0)) as other:
+            self.assertIn("cannot be used", self.refused("--port", str(other.getsockname()[1])))
+
+
+if __name__ == "__main__":
+    unittest.main()
