@@ -56,7 +56,7 @@ void Mesh::set(const SliceGroups& slice) {
   group(GroupKind::table_copies) = slice.table_copies;
   if (!slice.replicas.extents.empty()) { group(GroupKind::dp) = slice.replicas; }
   if (!slice.uneven_ep.extents.empty()) {  // dispatch once per node is one exchange between all of them
-    const bool on_node = slice.uneven_ep.extents.front().dimension == 0;
+    const bool on_node = slice.uneven_ep.extents.back().dimension == 0;
     group(on_node ? GroupKind::ep_node : GroupKind::ep_across) = slice.uneven_ep;
     return;
   }
