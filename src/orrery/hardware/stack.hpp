@@ -136,7 +136,7 @@ struct TransferPolicy {
   NodePorts ports = NodePorts::all;
   // Of an all-reduce of few bytes between devices of one switch or mesh, by kernels of the engine: every device reads
   // the others' buffers. 0: by the collective library.
-  Seconds one_shot;
+  Seconds one_shot = {};
 };
 
 // Time of the host.
