@@ -38,7 +38,8 @@ struct Prediction {
 
 // Errors are fractions. bias = mean of signed errors.
 struct FamilyScore {
-  std::string kind, family, metric;  // metric: of tables with several measured columns
+  std::string kind, family;
+  std::string metric = {};  // of tables with several measured columns
   std::int64_t rows = 0, predicted = 0, skipped = 0, scored = 0, infeasible = 0;
   std::int64_t ranged = 0, covered = 0;  // scored rows with an interval; those whose measurement is in it
   double width = 0;                      // mean width of the intervals / prediction
