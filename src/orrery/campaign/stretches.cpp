@@ -9,7 +9,7 @@ namespace orrery::campaign {
 
 namespace {
 
-constexpr double kHourSeconds = 3600.0;
+constexpr double kSecondsOfHour = 3600.0;
 
 double job_nodes(const Job& job) {
   return static_cast<double>(job.estimate.devices) / static_cast<double>(node_devices(job.cluster));
@@ -40,7 +40,7 @@ void add(Bar& sum, const Bar& bar, double seconds) {
 void add_hours(Hours& hours, const Job& job, const Spec& spec, const Stretch& stretch, const Setting& setting,
                const Bar& bar, double seconds) {
   const auto per_node = static_cast<double>(node_devices(job.cluster)) * static_cast<double>(spec.sites);
-  const double devices = stretch.size.nodes * per_node, elapsed = seconds / kHourSeconds;
+  const double devices = stretch.size.nodes * per_node, elapsed = seconds / kSecondsOfHour;
   const double down = bar.shares.detection + bar.shares.restart + bar.shares.short_of_spares + bar.planned;
   const double spare = static_cast<double>(setting.spares) * per_node;
   hours.busy += devices * elapsed * (1.0 - down);
