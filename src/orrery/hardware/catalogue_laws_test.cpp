@@ -85,7 +85,9 @@ TEST(CatalogueLaws, peaks_memory_and_bandwidth_are_the_published_ones) {
                                        {"a100-pcie-80gb", 312, 80, 1935},
                                        {"a100-pcie-40gb", 312, 40, 1555},
                                        {"h100-nvl", 835.5, 94, 3900},
-                                       {"mi250-gcd", 181, 64, 1638.5}};
+                                       {"mi250-gcd", 181, 64, 1638.5},
+                                       {"rtx-4090", 165.2, 24, 1008},
+                                       {"rtx-pro-6000", 503.8, 96, 1597}};
   std::map<std::string, Published> by_name;
   for (const auto& row : rows) { by_name.emplace(row.name, row); }
   for (const auto& a : accelerators()) {
