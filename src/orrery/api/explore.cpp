@@ -17,7 +17,6 @@ namespace orrery::api {
 
 using config::Kind;
 using config::Node;
-using study::Point;
 using study::Points;
 using study::Study;
 
