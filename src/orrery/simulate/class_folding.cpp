@@ -166,6 +166,7 @@ class ObstacleSearch {
 }  // namespace
 
 std::optional<FoldObstacle> fold_obstacle(const hardware::Cluster& cluster, const ClassJob& job) {
+  if (cluster.topology) { return FoldObstacle{"ranks of a class share the links of the topology", false}; }
   return ObstacleSearch(cluster, job).run();
 }
 
@@ -201,6 +202,7 @@ class FlowJobBuilder {
     } else {
       for (std::uint32_t rank = 0; rank < job_.ranks(); ++rank) { add_rank(rank); }
     }
+    if (!folds_) { use_topology(flow_, layout_); }
     return std::move(flow_);
   }
 
