@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <map>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -164,6 +165,26 @@ Result<std::vector<simulate::PlacedJob>> read_jobs(const hardware::Catalogue& ca
   return jobs;
 }
 
+std::vector<results::JobLink> links_of(const results::JobTimes& times, const results::Simulation& simulation) {
+  constexpr double kPicosecond = 1e-12;
+  std::map<std::pair<std::string, std::string>, double> busy;
+  for (const results::LinkUse& use : simulation.link_uses) {
+    busy[{use.from, use.to}] += kPicosecond * static_cast<double>(use.busy_ps);
+  }
+  std::map<std::string, double> ranks;
+  for (const results::JobTime& job : times.jobs) { ranks[job.name] = static_cast<double>(job.ranks); }
+  std::vector<results::JobLink> links;
+  for (const results::LinkUse& use : simulation.link_uses) {
+    links.push_back({use.kind, use.from, use.to, use.bandwidth_Bps, kPicosecond * static_cast<double>(use.busy_ps),
+                     kPicosecond * static_cast<double>(use.lost_ps) / ranks.at(use.kind),
+                     times.makespan_s() > 0 ? busy[{use.from, use.to}] / times.makespan_s() : 0});
+  }
+  std::stable_sort(links.begin(), links.end(), [](const results::JobLink& a, const results::JobLink& b) {
+    return std::pair(a.lost_s, a.used) > std::pair(b.lost_s, b.used);
+  });
+  return links;
+}
+
 }  // namespace
 
 Result<results::JobTimes> simulate_jobs(const std::string& data_directory, const std::string& file) {
@@ -200,6 +221,7 @@ Result<results::JobTimes> simulate_jobs(const std::string& data_directory, const
     times.jobs.push_back({job.name, job.devices.size(), job.devices, 1e-12 * static_cast<double>(job.start_ps),
                           1e-9 * static_cast<double>(finish_ns), alone});
   }
+  times.links = links_of(times, simulation);
   return times;
 }
 

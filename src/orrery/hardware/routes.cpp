@@ -78,8 +78,22 @@ std::uint16_t Routes::remaining(std::uint32_t node, std::uint32_t to) {
 
 std::uint32_t Routes::distance(std::uint32_t from, std::uint32_t to) { return remaining(from, to); }
 
-// The links out of a node that lead nearer to a device, in their order.
+bool Routes::are_of_one_domain(std::uint32_t a, std::uint32_t b) const {
+  if (!topology_.has_scale_up || a >= topology_.devices || b >= topology_.devices) { return false; }
+  const std::int64_t size = topology_.levels.front().size;
+  return a / size == b / size;
+}
+
+// The links out of a node that lead nearer to a device, in their order. Inside a scale-up domain that is the link to
+// its switch alone, although a leaf switch that both devices are on is as near.
 std::span<const std::uint32_t> Routes::ways(std::uint32_t node, std::uint32_t to) {
+  if (are_of_one_domain(node, to)) {
+    ways_.clear();
+    for (std::uint32_t j = first_[node]; j < first_[node + 1]; ++j) {
+      if (topology_.links[out_[j]].level == 0) { ways_.push_back(out_[j]); }
+    }
+    return ways_;
+  }
   if (!topology_.devices_forward && node >= topology_.devices) { return ways_of_switch(node, to); }
   return scanned_ways(node, to);
 }
@@ -200,6 +214,12 @@ void Routes::charge(std::uint32_t from, std::uint32_t to, double amount, std::ve
     for (const std::uint32_t link : route(from, to)) { load[link] += amount; }
     return;
   }
+  for (const std::uint32_t link : route_by_load(from, to, load)) { load[link] += amount; }
+}
+
+std::vector<std::uint32_t> Routes::route_by_load(std::uint32_t from, std::uint32_t to,
+                                                 std::span<const double> load) {
+  std::vector<std::uint32_t> links;
   walk(
       from, to,
       [&](std::uint32_t, std::span<const std::uint32_t> ways) {
@@ -207,7 +227,8 @@ void Routes::charge(std::uint32_t from, std::uint32_t to, double amount, std::ve
           return load[a] * topology_.links[b].bandwidth < load[b] * topology_.links[a].bandwidth;
         });
       },
-      [&](std::uint32_t link) { load[link] += amount; });
+      [&](std::uint32_t link) { links.push_back(link); });
+  return links;
 }
 
 double rate_of_pattern(Routes& routes, const std::function<std::vector<std::uint32_t>(std::uint32_t)>& peers) {

@@ -27,6 +27,10 @@ class Routes {
   // least load / bandwidth so far, link by link.
   void charge(std::uint32_t from, std::uint32_t to, double amount, std::vector<double>& load);
 
+  // The shortest route whose next link has the least load / bandwidth, link by link; `load`: by link.
+  [[nodiscard]] std::vector<std::uint32_t> route_by_load(std::uint32_t from, std::uint32_t to,
+                                                         std::span<const double> load);
+
   // Links on a shortest route.
   [[nodiscard]] std::uint32_t distance(std::uint32_t from, std::uint32_t to);
 
@@ -39,6 +43,7 @@ class Routes {
   // Of `node` to the device `to`.
   [[nodiscard]] std::uint16_t remaining(std::uint32_t node, std::uint32_t to);
   void prepare(std::uint32_t to);
+  [[nodiscard]] bool are_of_one_domain(std::uint32_t a, std::uint32_t b) const;
   [[nodiscard]] std::span<const std::uint32_t> ways(std::uint32_t node, std::uint32_t to);
   [[nodiscard]] std::span<const std::uint32_t> ways_of_switch(std::uint32_t node, std::uint32_t to);
   [[nodiscard]] std::span<const std::uint32_t> scanned_ways(std::uint32_t node, std::uint32_t to);

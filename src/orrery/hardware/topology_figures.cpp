@@ -136,6 +136,15 @@ double link_bandwidth_on(const Topology& topology, std::size_t level) {
 
 }  // namespace
 
+BytesPerSecond port_bandwidth(const TopologySpec& spec, const Topology& topology) {
+  if (spec.kind != TopologyKind::list) { return spec.bandwidth; }
+  std::vector<double> ports(topology.devices, 0.0);
+  for (const TopologyLink& link : topology.links) {
+    if (link.from < topology.devices) { ports[link.from] += link.bandwidth; }
+  }
+  return BytesPerSecond(*std::max_element(ports.begin(), ports.end()));
+}
+
 std::vector<NetworkDimension> dimensions_of(const TopologySpec& spec, const Topology& topology) {
   std::vector<NetworkDimension> dimensions;
   Routes routes(topology);
@@ -154,7 +163,7 @@ std::vector<NetworkDimension> dimensions_of(const TopologySpec& spec, const Topo
       const double links = spec.kind == TopologyKind::torus && level.size > 2 ? 2 : 1;
       dimension.bandwidth = BytesPerSecond(link_bandwidth_on(topology, i) * links);
     } else {
-      const double port = spec.bandwidth.value();
+      const double port = port_bandwidth(spec, topology).value();
       const double rate = std::min(
           port, rate_of_pattern(routes, [&](std::uint32_t device) { return peers_on(device, stride, level.size); }));
       const bool is_first = i == (topology.has_scale_up ? 1U : 0U);

@@ -205,6 +205,41 @@ TEST(Topology, rails_of_one_pod_cross_in_the_node) {
   EXPECT_EQ(routes.distance(0, 5), 4U);
 }
 
+// Two devices of one domain are two links apart over the leaf that both are on, too: the domain's own links are taken,
+// whatever the policy.
+TEST(Topology, devices_of_one_domain_use_their_own_switch) {
+  TopologySpec spec = fat_tree(8, 2);
+  spec.scale_up = ScaleUpDomain{4, 9_GBps, {}};
+  for (const Routing routing :
+       {Routing::shortest, Routing::d_mod_k, Routing::ecmp, Routing::spread, Routing::valiant, Routing::adaptive}) {
+    spec.routing = routing;
+    const Topology topology = build(spec);
+    Routes routes(topology);
+    std::vector<double> load(topology.links.size(), 0.0);
+    for (std::uint32_t from = 4; from < 8; ++from) {
+      for (std::uint32_t to = 4; to < 8; ++to) {
+        if (from != to) { routes.charge(from, to, 1.0, load); }
+      }
+    }
+    for (std::size_t i = 0; i < load.size(); ++i) {
+      const TopologyLink& link = topology.links[i];
+      const bool is_theirs = link.level == 0 && (link.from / 4 == 1 || link.to / 4 == 1);
+      EXPECT_EQ(load[i], is_theirs ? 3 : 0);
+    }
+  }
+}
+
+// The port of a device in a list is what its cables have together; another cable, or the trunk, may leave less.
+TEST(Topology, ports_of_a_list_are_its_cables) {
+  TopologySpec spec = spec_of(TopologyKind::list);
+  spec.devices = {"a", "b"};
+  spec.switches = {"s", "t"};
+  spec.links = {{"a", "s", 3_GBps, 2}, {"b", "t", 2_GBps, 1}, {"s", "t", 5_GBps, 1}};
+  const Topology topology = build(spec);
+  EXPECT_EQ(port_bandwidth(spec, topology), 6_GBps);
+  EXPECT_EQ(dimensions_of(spec, topology)[0].bandwidth, 2_GBps);
+}
+
 // ---- laws ----------------------------------------------------------------------------------------------------------
 
 TEST(Topology, levels_multiply_to_the_devices_and_links_have_both_directions) {

@@ -1,11 +1,13 @@
 #include "orrery/report/job_times.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "orrery/config/json.hpp"
+#include "orrery/config/units_text.hpp"
 #include "orrery/report/simulation_json.hpp"
 #include "orrery/report/style.hpp"
 #include "orrery/report/table.hpp"
@@ -27,6 +29,26 @@ std::string ranges_of(const std::vector<std::uint32_t>& devices) {
   return text;
 }
 
+std::string links_text(const std::vector<results::JobLink>& links) {
+  Table table;
+  table.column("links that slow jobs down", Table::Align::left);
+  table.column("job", Table::Align::left);
+  for (const char* header : {"rate", "used", "lost s"}) { table.column(header); }
+  std::size_t slow = 0;
+  for (const results::JobLink& link : links) { slow += link.lost_s > 0 ? 1 : 0; }
+  constexpr std::size_t kMostRows = 10;
+  for (std::size_t i = 0; i < std::min(slow, kMostRows); ++i) {
+    const results::JobLink& link = links[i];
+    table.row({fmt::format("{} to {}", printable(link.from), printable(link.to)), printable(link.job),
+               config::format_rate(BytesPerSecond(link.bandwidth_Bps)), fmt::format("{:.1f} %", 100 * link.used),
+               fmt::format("{:.4g}", link.lost_s)});
+  }
+  if (slow == 0) { return ""; }
+  std::string text = "\n" + table.text();
+  if (slow > kMostRows) { text += fmt::format("{} more: --json\n", slow - kMostRows); }
+  return text;
+}
+
 }  // namespace
 
 std::string job_times_text(const results::JobTimes& times, TextStyle style) {
@@ -45,7 +67,7 @@ std::string job_times_text(const results::JobTimes& times, TextStyle style) {
                fmt::format("{:.6g}", job.finish_s), fmt::format("{:.6g}", job.alone_s),
                fmt::format("{:.3f}", job.slowdown()), devices});
   }
-  text += table.text();
+  text += table.text() + links_text(times.links);
   for (const std::string& warning : times.warnings) { text += fmt::format("warning: {}\n", printable(warning)); }
   return text;
 }
@@ -74,6 +96,16 @@ std::string job_times_json(const results::JobTimes& times) {
                                             return config::json_count(device);
                                           })}});
                                   })},
+       {"links", config::json_list(times.links,
+                                   [](const results::JobLink& link) {
+                                     return json_object({{"job", link.job},
+                                                         {"from", link.from},
+                                                         {"to", link.to},
+                                                         {"bandwidth_Bps", link.bandwidth_Bps},
+                                                         {"busy_s", link.busy_s},
+                                                         {"lost_s", link.lost_s},
+                                                         {"used", link.used}});
+                                   })},
        {"contention", contention_json(times.contention)},
        {"stats", json_object({{"messages", times.messages},
                               {"events", times.events},

@@ -20,11 +20,21 @@ struct JobTime {
   [[nodiscard]] double slowdown() const { return alone_s > 0 ? (finish_s - start_s) / alone_s : 1.0; }
 };
 
+// A link that a job uses.
+struct JobLink {
+  std::string job, from, to;  // names of nodes
+  double bandwidth_Bps = 0;
+  double busy_s = 0;  // that the job needs of the link, if alone
+  double lost_s = 0;  // by which the job's calls take longer because others use the link, mean over its ranks
+  double used = 0;    // by all jobs: part of the time to the end of the last job
+};
+
 struct JobTimes {
   std::string cluster, placement;
   std::uint64_t devices = 0;
   std::vector<JobTime> jobs;
   std::vector<SimulatedContention> contention;  // kinds are jobs
+  std::vector<JobLink> links;                   // on a topology: the largest loss first, then the busiest link
   std::vector<std::string> warnings;
   std::uint64_t messages = 0, events = 0;
   double wall_s = 0;             // set by the caller

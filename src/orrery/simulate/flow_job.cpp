@@ -78,8 +78,15 @@ network::Group shape_of(const parallel::Layout& layout, const std::vector<std::u
 void use_topology(FlowJob& job, std::vector<std::uint32_t> devices) {
   if (!job.cluster.topology) { return; }
   job.devices = std::move(devices);
-  for (hardware::NetworkDimension& dimension : job.cluster.dimensions) {
+  const hardware::TopologySpec& spec = *job.cluster.topology;
+  const hardware::Topology topology = hardware::build(spec);
+  for (std::size_t i = 0; i < job.cluster.dimensions.size(); ++i) {
+    hardware::NetworkDimension& dimension = job.cluster.dimensions[i];
+    const bool is_scale_up = topology.has_scale_up && i == 0;
     if (dimension.is_tier()) { dimension.oversubscription = 1.0; }
+    if (hardware::has_switch(dimension.wiring) && !is_scale_up) {
+      dimension.bandwidth = hardware::port_bandwidth(spec, topology);
+    }
   }
 }
 

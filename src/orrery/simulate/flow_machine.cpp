@@ -34,6 +34,13 @@ std::uint32_t ports_of(const FlowJob& job) {
   return classes * (2 * ranks + static_cast<std::uint32_t>(links));
 }
 
+// The ports of links from which uses are kept; none, unless the job asks for them.
+std::uint32_t first_link_port(const FlowJob& job) {
+  const auto classes = static_cast<std::uint32_t>(job.cluster.dimensions.size()) + 1;
+  const auto ranks = static_cast<std::uint32_t>(job.job.rank_graphs.size());
+  return job.by_link ? classes * 2 * ranks : kNone;
+}
+
 }  // namespace
 
 FlowMachine::FlowMachine(const FlowJob& job, bool shared, std::optional<std::uint32_t> apart)
@@ -45,7 +52,7 @@ FlowMachine::FlowMachine(const FlowJob& job, bool shared, std::optional<std::uin
       kernels_(job.job.rank_graphs.size()),
       match_(job.job),
       collectives_(match_.all().size()),
-      flows_(ports_of(job), dimensions_ + 1, shared),
+      flows_(ports_of(job), dimensions_ + 1, shared, first_link_port(job)),
       counts_(job.job.tables ? 2 * (dimensions_ + 1) * job.job.rank_graphs.size() : 0),
       apart_(apart) {
   if (!job.devices.empty()) { topology_.emplace(job.cluster, job.devices); }
@@ -169,6 +176,26 @@ void FlowMachine::add_links(Call& call, const std::vector<TopologyLoads::Load>& 
   }
 }
 
+std::vector<results::LinkUse> FlowMachine::link_uses() const {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, results::LinkUse> uses;  // by kind and link
+  const auto ports = 2 * static_cast<std::uint32_t>(job_.rank_graphs.size());
+  for (const auto& [who, use] : flows_.port_uses()) {
+    const FlowKind& kind = flow_kinds_[who.first];
+    const std::uint32_t number = who.second / (dimensions_ + 1) - ports;
+    const hardware::TopologyLink& link = topology_->topology().links[number];
+    results::LinkUse& made = uses[{kind.kind, number}];
+    made.kind = flow_job_.kinds[kind.kind];
+    made.from = topology_->topology().nodes[link.from].name;
+    made.to = topology_->topology().nodes[link.to].name;
+    made.bandwidth_Bps = link.bandwidth;
+    made.busy_ps += use.busy;
+    made.lost_ps += use.lost * kind.devices;
+  }
+  std::vector<results::LinkUse> rows;
+  for (auto& [who, use] : uses) { rows.push_back(std::move(use)); }
+  return rows;
+}
+
 void FlowMachine::demand_links(const Call& call) {
   demands_.insert(demands_.end(), call.links.begin(), call.links.end());
 }
@@ -276,7 +303,7 @@ void FlowMachine::access_memory(std::uint32_t rank, std::uint32_t node) {
   const Seconds time = tier.latency + load;
   const FlowShare share = share_of(load, time);
   demands_.push_back({port(rank, static_cast<std::uint16_t>(dimensions_), task.tag == kLoad), share});
-  start_flow(picoseconds(time), {kMemory, flow_job_.ranks_for(rank)}, {.memory_rank = rank, .memory_node = node});
+  start_flow(picoseconds(time), {kind_for(rank, kMemory), flow_job_.ranks_for(rank)}, {.memory_rank = rank, .memory_node = node});
 }
 
 // ---- messages ------------------------------------------------------------------------------------------------------
@@ -306,7 +333,7 @@ void FlowMachine::send(std::uint32_t rank, std::uint32_t node) {
   demand(rank, call.loads.front(), false);
   demand(task.peer, call.loads.front(), true);
   demand_links(call);
-  start_flow(call.time, {kMessages, flow_job_.ranks_for(rank)}, {.message = number});
+  start_flow(call.time, {kind_for(rank, kMessages), flow_job_.ranks_for(rank)}, {.message = number});
   if (const auto receiver = matcher_.send({task.tag, task.amount, rank, task.peer, 0}, number)) {
     match(message, *receiver);
   }

@@ -55,6 +55,8 @@ class FlowMachine {
   };
   [[nodiscard]] const std::vector<FlowKind>& flow_kinds() const { return flow_kinds_; }
   [[nodiscard]] std::vector<results::SimulatedLink> links() const;
+  // Of a job that asks for it: what each kind of traffic had of each link of the topology.
+  [[nodiscard]] std::vector<results::LinkUse> link_uses() const;
   [[nodiscard]] std::uint64_t messages() const { return messages_; }  // flows that have ended
   [[nodiscard]] std::optional<Unreceived> unreceived() const {
     return matcher_.unreceived(
@@ -119,6 +121,9 @@ class FlowMachine {
   void demand(std::uint32_t rank, const Load& load, bool in);
   void add_links(Call& call, const std::vector<TopologyLoads::Load>& loads, Seconds alone);
   void demand_links(const Call& call);
+  [[nodiscard]] std::uint32_t kind_for(std::uint32_t rank, std::uint32_t kind) const {
+    return flow_job_.rank_kinds.empty() ? kind : flow_job_.rank_kinds[rank];
+  }
 
   const FlowJob& flow_job_;
   const SimulationJob& job_;

@@ -28,9 +28,9 @@ class Merger {
     for (const PlacedJob& job : jobs_) { all.insert(all.end(), job.devices.begin(), job.devices.end()); }
     made_.groups.push_back({shape_of(layout_, all), kind_of("all jobs")});
     for (const PlacedJob& job : jobs_) { add(job); }
-    made_.simulated.resize(all.size());
-    std::iota(made_.simulated.begin(), made_.simulated.end(), 0U);
+    for (std::uint32_t rank = 0; rank < all.size(); ++rank) { made_.simulated.push_back(rank); }
     use_topology(made_, std::move(all));
+    made_.by_link = !made_.devices.empty();
     return std::move(made_);
   }
 
@@ -67,6 +67,7 @@ class Merger {
       made_.job.rank_graphs.push_back(std::move(graph));
       made_.job.files.push_back(job.job.files[rank]);
       made_.starts_ps.push_back(job.start_ps);
+      made_.rank_kinds.push_back(kind);
     }
     first_ += static_cast<std::uint32_t>(ranks.size());
   }

@@ -69,9 +69,20 @@ double priced(const hardware::Cluster& cluster, Collective collective, double by
 constexpr std::array kOperations = {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
                                     Collective::all_to_all, Collective::broadcast};
 
+// Domains of `size` devices at 9 GB/s below a non-blocking tree of 1 GB/s: devices of one domain have a leaf in common,
+// too.
+hardware::Cluster domains(std::int64_t size) {
+  hardware::TopologySpec spec;
+  spec.radix = 8;
+  spec.blocks = 4;
+  spec.scale_up = hardware::ScaleUpDomain{size, 9_GBps, network::test::plain_link()};
+  spec.scale_up->link.in_switch_efficiency = 0;
+  return cluster_of(spec);
+}
+
 // A collective of all devices is uncontended on non-blocking trees and on tori: the closed form, to the nanosecond.
 TEST(TopologyLoads, uncontended_collectives_take_the_time_of_the_closed_form) {
-  for (const hardware::Cluster& cluster : {fat_tree(8, 4, 1), grid(hardware::TopologyKind::torus, {4, 4})}) {
+  for (const hardware::Cluster& cluster : {fat_tree(8, 4, 1), domains(2), domains(4), grid(hardware::TopologyKind::torus, {4, 4})}) {
     for (const Collective collective : kOperations) {
       for (const std::uint64_t bytes : {std::uint64_t{4096}, std::uint64_t{1} << 26U}) {
         EXPECT_NEAR(simulated(cluster, collective, bytes), priced(cluster, collective, static_cast<double>(bytes)),
