@@ -16,8 +16,8 @@
 #include "apps/cli/replay.hpp"
 #include "apps/cli/request_flags.hpp"
 #include "apps/cli/terminal.hpp"
-#include "orrery/api/flows.hpp"
 #include "orrery/api/concurrent_jobs.hpp"
+#include "orrery/api/flows.hpp"
 #include "orrery/api/plan_simulation.hpp"
 #include "orrery/api/simulate.hpp"
 #include "orrery/core/text.hpp"
@@ -356,8 +356,9 @@ void declare_rest(Command& command, const Shared& options) {
         "links and flows instead of graphs: finish times at max-min fair rates (docs/format/flows.md)", how},
        &Options::flows);
   declare_replay(command, options->replay);
-  text({"--jobs", "FILE", "several jobs at once on one cluster: slowdown of each (docs/format/concurrent-jobs.md)", how},
-       &Options::jobs);
+  text(
+      {"--jobs", "FILE", "several jobs at once on one cluster: slowdown of each (docs/format/concurrent-jobs.md)", how},
+      &Options::jobs);
   std::vector<std::string> names = all_tables();
   names.emplace_back("all");
   command.repeated(

@@ -140,11 +140,10 @@ Result<void> place(const config::Node& node, const JobList& list, const hardware
   return {};
 }
 
-// Jobs that are the only one of their file are the reference: the same devices without the others.
-Result<double> time_alone(const hardware::Cluster& cluster, simulate::PlacedJob job) {
+// The reference: the same devices without the other jobs.
+Result<results::Simulation> run_alone(const hardware::Cluster& cluster, simulate::PlacedJob job) {
   job.start_ps = 0;
-  ORRERY_TRY(simulation, simulate::simulate_flows(simulate::merged(cluster, {std::move(job)})));
-  return 1e-9 * static_cast<double>(simulation.makespan_ns());
+  return simulate::simulate_flows(simulate::merged(cluster, {std::move(job)}));
 }
 
 Result<std::vector<simulate::PlacedJob>> read_jobs(const hardware::Catalogue& catalogue, const JobList& list,
@@ -165,20 +164,27 @@ Result<std::vector<simulate::PlacedJob>> read_jobs(const hardware::Catalogue& ca
   return jobs;
 }
 
-std::vector<results::JobLink> links_of(const results::JobTimes& times, const results::Simulation& simulation) {
+// Calls of one job share links, too: what they lose to each other when the job is alone is not the others' doing.
+std::vector<results::JobLink> links_of(const results::JobTimes& times, const std::vector<results::LinkUse>& together,
+                                       const std::vector<results::LinkUse>& alone) {
   constexpr double kPicosecond = 1e-12;
-  std::map<std::pair<std::string, std::string>, double> busy;
-  for (const results::LinkUse& use : simulation.link_uses) {
-    busy[{use.from, use.to}] += kPicosecond * static_cast<double>(use.busy_ps);
-  }
-  std::map<std::string, double> ranks;
+  std::map<std::uint32_t, double> busy;
+  for (const results::LinkUse& use : together) { busy[use.link] += kPicosecond * static_cast<double>(use.busy_ps); }
+  std::map<std::pair<std::string, std::uint32_t>, std::uint64_t> own;
+  for (const results::LinkUse& use : alone) { own[{use.kind, use.link}] = use.lost_ps; }
+  std::map<std::string, double> ranks, lost;
   for (const results::JobTime& job : times.jobs) { ranks[job.name] = static_cast<double>(job.ranks); }
   std::vector<results::JobLink> links;
-  for (const results::LinkUse& use : simulation.link_uses) {
-    links.push_back({use.kind, use.from, use.to, use.bandwidth_Bps, kPicosecond * static_cast<double>(use.busy_ps),
-                     kPicosecond * static_cast<double>(use.lost_ps) / ranks.at(use.kind),
-                     times.makespan_s() > 0 ? busy[{use.from, use.to}] / times.makespan_s() : 0});
+  for (const results::LinkUse& use : together) {
+    const std::uint64_t before = std::min(own[{use.kind, use.link}], use.lost_ps);
+    results::JobLink link{use.kind, use.from, use.to, use.bandwidth_Bps};
+    link.busy_s = kPicosecond * static_cast<double>(use.busy_ps);
+    link.lost_s = kPicosecond * static_cast<double>(use.lost_ps - before) / ranks.at(use.kind);
+    link.used = times.makespan_s() > 0 ? busy[use.link] / times.makespan_s() : 0;
+    lost[use.kind] += link.lost_s;
+    links.push_back(std::move(link));
   }
+  for (results::JobLink& link : links) { link.share = link.lost_s > 0 ? link.lost_s / lost[link.job] : 0; }
   std::stable_sort(links.begin(), links.end(), [](const results::JobLink& a, const results::JobLink& b) {
     return std::pair(a.lost_s, a.used) > std::pair(b.lost_s, b.used);
   });
@@ -211,17 +217,19 @@ Result<results::JobTimes> simulate_jobs(const std::string& data_directory, const
   times.messages = simulation.messages;
   times.events = simulation.events;
   std::size_t first = 0;
+  std::vector<results::LinkUse> uses_alone;
   for (const simulate::PlacedJob& job : jobs) {
     std::uint64_t finish_ns = 0;
     for (std::size_t rank = 0; rank < job.devices.size(); ++rank) {
       finish_ns = std::max(finish_ns, simulation.ranks[first + rank].finish_ns);
     }
     first += job.devices.size();
-    ORRERY_TRY(alone, time_alone(cluster, job));
+    ORRERY_TRY(alone, run_alone(cluster, job));
+    uses_alone.insert(uses_alone.end(), alone.link_uses.begin(), alone.link_uses.end());
     times.jobs.push_back({job.name, job.devices.size(), job.devices, 1e-12 * static_cast<double>(job.start_ps),
-                          1e-9 * static_cast<double>(finish_ns), alone});
+                          1e-9 * static_cast<double>(finish_ns), 1e-9 * static_cast<double>(alone.makespan_ns())});
   }
-  times.links = links_of(times, simulation);
+  times.links = links_of(times, simulation.link_uses, uses_alone);
   return times;
 }
 

@@ -217,8 +217,7 @@ void Routes::charge(std::uint32_t from, std::uint32_t to, double amount, std::ve
   for (const std::uint32_t link : route_by_load(from, to, load)) { load[link] += amount; }
 }
 
-std::vector<std::uint32_t> Routes::route_by_load(std::uint32_t from, std::uint32_t to,
-                                                 std::span<const double> load) {
+std::vector<std::uint32_t> Routes::route_by_load(std::uint32_t from, std::uint32_t to, std::span<const double> load) {
   std::vector<std::uint32_t> links;
   walk(
       from, to,

@@ -69,7 +69,8 @@ struct TopologyMistake {
 // shares links is what its routes leave when every device sends to all of its peers on that level at once.
 [[nodiscard]] std::vector<NetworkDimension> dimensions_of(const TopologySpec& spec, const Topology& topology);
 
-// Of a device into the network above the scale-up domain. In a list: the most that the cables of a device have together.
+// Of a device into the network above the scale-up domain. In a list: the most that the cables of a device have
+// together.
 [[nodiscard]] BytesPerSecond port_bandwidth(const TopologySpec& spec, const Topology& topology);
 
 inline constexpr std::int64_t kMostAllToAll = 2048;

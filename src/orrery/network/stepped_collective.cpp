@@ -71,9 +71,7 @@ class SteppedRun {
     double time = 0;
     std::uint64_t number = 0;  // ties: in the order in which messages were made
     Message message;
-    bool operator>(const Start& other) const {
-      return time != other.time ? time > other.time : number > other.number;
-    }
+    bool operator>(const Start& other) const { return time != other.time ? time > other.time : number > other.number; }
   };
   struct Flow {
     Message message;
@@ -114,8 +112,7 @@ class SteppedRun {
 
   void find_route(const SteppedCollective& collective, Member& member, std::uint32_t from, std::uint32_t to) {
     member.peer = to;
-    member.route =
-        routes_.route(collective.nodes[from], collective.nodes[to], is_by_message() ? ++spread_ : 0);
+    member.route = routes_.route(collective.nodes[from], collective.nodes[to], is_by_message() ? ++spread_ : 0);
     std::uint8_t outermost = 0;
     for (const std::uint32_t link : member.route) {
       outermost = std::max(outermost, routes_.topology().links[link].level);

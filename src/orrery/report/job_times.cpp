@@ -33,7 +33,7 @@ std::string links_text(const std::vector<results::JobLink>& links) {
   Table table;
   table.column("links that slow jobs down", Table::Align::left);
   table.column("job", Table::Align::left);
-  for (const char* header : {"rate", "used", "lost s"}) { table.column(header); }
+  for (const char* header : {"rate", "used", "lost s", "of job"}) { table.column(header); }
   std::size_t slow = 0;
   for (const results::JobLink& link : links) { slow += link.lost_s > 0 ? 1 : 0; }
   constexpr std::size_t kMostRows = 10;
@@ -41,7 +41,7 @@ std::string links_text(const std::vector<results::JobLink>& links) {
     const results::JobLink& link = links[i];
     table.row({fmt::format("{} to {}", printable(link.from), printable(link.to)), printable(link.job),
                config::format_rate(BytesPerSecond(link.bandwidth_Bps)), fmt::format("{:.1f} %", 100 * link.used),
-               fmt::format("{:.4g}", link.lost_s)});
+               fmt::format("{:.4g}", link.lost_s), fmt::format("{:.1f} %", 100 * link.share)});
   }
   if (slow == 0) { return ""; }
   std::string text = "\n" + table.text();
@@ -104,6 +104,7 @@ std::string job_times_json(const results::JobTimes& times) {
                                                          {"bandwidth_Bps", link.bandwidth_Bps},
                                                          {"busy_s", link.busy_s},
                                                          {"lost_s", link.lost_s},
+                                                         {"share", link.share},
                                                          {"used", link.used}});
                                    })},
        {"contention", contention_json(times.contention)},

@@ -25,8 +25,10 @@ struct JobLink {
   std::string job, from, to;  // names of nodes
   double bandwidth_Bps = 0;
   double busy_s = 0;  // that the job needs of the link, if alone
-  double lost_s = 0;  // by which the job's calls take longer because others use the link, mean over its ranks
-  double used = 0;    // by all jobs: part of the time to the end of the last job
+  // By which the job's calls take longer on this link than without the other jobs: sum over calls, which may overlap,
+  // mean over the ranks of the job. `share`: of the sum over the links.
+  double lost_s = 0, share = 0;
+  double used = 0;  // by all jobs: part of the time to the end of the last job
 };
 
 struct JobTimes {

@@ -45,7 +45,9 @@ struct SimulatedContention {
 
 // What the traffic of a kind had of a link of a topology.
 struct LinkUse {
-  std::string kind, from, to;  // names of nodes
+  std::string kind;
+  std::uint32_t link = 0;  // number
+  std::string from, to;    // names of nodes
   double bandwidth_Bps = 0;
   std::uint64_t busy_ps = 0;  // that it needed of the link, if alone
   std::uint64_t lost_ps = 0;  // by which its calls took longer because the link was full, summed over their devices

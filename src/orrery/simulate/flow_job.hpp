@@ -41,9 +41,9 @@ struct FlowJob {
   // By rank, if every rank is simulated and the cluster has a topology: its device there. Calls then share the links of
   // the topology, and the tiers of `cluster` are not oversubscribed: those links are.
   std::vector<std::uint32_t> devices;
-  std::vector<std::uint64_t> starts_ps;    // by rank; empty: all at 0
-  std::vector<std::uint32_t> rank_kinds;   // of messages and memory accesses, by rank; empty: kMessages, kMemory
-  bool by_link = false;                    // Simulation::links is asked for; only on a topology
+  std::vector<std::uint64_t> starts_ps;   // by rank; empty: all at 0
+  std::vector<std::uint32_t> rank_kinds;  // of messages and memory accesses, by rank; empty: kMessages, kMemory
+  bool by_link = false;                   // Simulation::links is asked for; only on a topology
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   bool whole_buffers = false;  // all-gathers count the whole buffer, as nccl-tests do, instead of one rank's shard
 

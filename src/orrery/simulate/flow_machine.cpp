@@ -185,6 +185,7 @@ std::vector<results::LinkUse> FlowMachine::link_uses() const {
     const hardware::TopologyLink& link = topology_->topology().links[number];
     results::LinkUse& made = uses[{kind.kind, number}];
     made.kind = flow_job_.kinds[kind.kind];
+    made.link = number;
     made.from = topology_->topology().nodes[link.from].name;
     made.to = topology_->topology().nodes[link.to].name;
     made.bandwidth_Bps = link.bandwidth;
@@ -303,7 +304,8 @@ void FlowMachine::access_memory(std::uint32_t rank, std::uint32_t node) {
   const Seconds time = tier.latency + load;
   const FlowShare share = share_of(load, time);
   demands_.push_back({port(rank, static_cast<std::uint16_t>(dimensions_), task.tag == kLoad), share});
-  start_flow(picoseconds(time), {kind_for(rank, kMemory), flow_job_.ranks_for(rank)}, {.memory_rank = rank, .memory_node = node});
+  start_flow(picoseconds(time), {kind_for(rank, kMemory), flow_job_.ranks_for(rank)},
+             {.memory_rank = rank, .memory_node = node});
 }
 
 // ---- messages ------------------------------------------------------------------------------------------------------

@@ -68,6 +68,27 @@ TEST(MergedJobs, jobs_share_the_cable_between_their_devices) {
   EXPECT_EQ(apart[0], apart[1]);
 }
 
+// The two jobs above: the cable has 1 GB of each, 2 s at 0.5 GB/s, and each call takes 2 s longer because of it. Links
+// of devices have 1 GB at 1 GB/s and slow nothing down. Alone, no link does.
+TEST(MergedJobs, slowdown_is_charged_to_the_link_that_is_shared) {
+  const auto cluster = two_switches();
+  const std::vector<PlacedJob> jobs = {ring_of_two(cluster, {0, 2}), ring_of_two(cluster, {1, 3})};
+  const auto both = simulate_flows(merged(cluster, jobs));
+  ASSERT_TRUE(both);
+  ASSERT_EQ(both->link_uses.size(), 2 * 6U);  // for each job 2 devices x 2 directions and the cable's two
+  double lost = 0;
+  for (const results::LinkUse& use : both->link_uses) {
+    const bool is_cable = (use.from == "s" && use.to == "t") || (use.from == "t" && use.to == "s");
+    EXPECT_NEAR(1e-12 * static_cast<double>(use.busy_ps), is_cable ? 2 : 1, 0.002);
+    if (!is_cable) { EXPECT_EQ(use.lost_ps, 0U); }
+    lost += 1e-12 * static_cast<double>(use.lost_ps);
+  }
+  EXPECT_NEAR(lost, 2 * 2 * 2, 0.01);  // two jobs of two ranks, 2 s each
+  const auto alone = simulate_flows(merged(cluster, {jobs[0]}));
+  ASSERT_TRUE(alone);
+  for (const results::LinkUse& use : alone->link_uses) { EXPECT_EQ(use.lost_ps, 0U); }
+}
+
 // The second starts half-way: the first has 1 s of cable left, which takes 2 s; then the second has 1 s left.
 TEST(MergedJobs, jobs_that_start_later_share_from_then_on) {
   const auto cluster = two_switches();

@@ -82,7 +82,8 @@ hardware::Cluster domains(std::int64_t size) {
 
 // A collective of all devices is uncontended on non-blocking trees and on tori: the closed form, to the nanosecond.
 TEST(TopologyLoads, uncontended_collectives_take_the_time_of_the_closed_form) {
-  for (const hardware::Cluster& cluster : {fat_tree(8, 4, 1), domains(2), domains(4), grid(hardware::TopologyKind::torus, {4, 4})}) {
+  for (const hardware::Cluster& cluster :
+       {fat_tree(8, 4, 1), domains(2), domains(4), grid(hardware::TopologyKind::torus, {4, 4})}) {
     for (const Collective collective : kOperations) {
       for (const std::uint64_t bytes : {std::uint64_t{4096}, std::uint64_t{1} << 26U}) {
         EXPECT_NEAR(simulated(cluster, collective, bytes), priced(cluster, collective, static_cast<double>(bytes)),
