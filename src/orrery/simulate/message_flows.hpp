@@ -20,7 +20,7 @@ struct MessageFlows {
   Seconds time;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
   std::uint64_t messages = 0, updates = 0;  // of the rates
-  std::string busiest;                      // "leaf0 to spine1"
+  std::string busiest = "none";             // "leaf0 to spine1"
   double busiest_use = 0;                   // part of `time` that the link needs for its bytes
 };
 
