@@ -27,6 +27,7 @@ constexpr const char* kFooter = R"(Examples
   orrery collective --op all_gather --size 8KiB,64KiB,1MiB --cluster dgx-h100 --devices 64 --explain
   orrery collective --op all_to_all --size 1MiB --cluster gb200-nvl72 --algorithm direct --json
   orrery collective --op all_reduce --size 1MiB --cluster dgx-h100 --simulate
+  orrery collective --op gather --size 1MiB --cluster examples/networks/dragonfly.yaml --backend flow
   orrery collective --op all_reduce --size 1MiB:64MiB:x4 \
       --system-configuration system.json --network-configuration network.yml --backend congestion-aware
 
@@ -34,13 +35,14 @@ Sizes and bandwidths are defined as in nccl-tests. The size is that of the whole
 and all_to_all, the shards of all ranks together. algbw = size / time. busbw = algbw x 2 (n-1)/n for all_reduce, x
 (n-1)/n for all_gather, reduce_scatter and all_to_all, x 1 for broadcast; compare it with the bandwidth of a link.
 On a cluster the time is a closed form (docs/models/collectives.md), or simulated with it (docs/models/flow.md). With
+--backend flow, on a cluster with a topology, every message is a flow on its route (docs/models/topologies.md). With
 ASTRA-sim's files every message of every rank is simulated, with the algorithms of the system file.
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 
 struct Options {
   SharedMachineFlags machine = std::make_shared<MachineFlags>();
-  std::string op, size, cluster, devices, algorithm;
+  std::string op, size, cluster, devices, algorithm, pairs;
   bool simulate = false, explain = false, json = false;
 };
 
@@ -65,10 +67,24 @@ Result<Enum> named(const std::string& flag, const std::string& text, const std::
                           near ? fmt::format("did you mean {}?", *near) : "valid: " + join(names, ", ")));
 }
 
+bool is_message_by_message(const Options& options) {
+  return options.machine->backend == "flow" && !options.cluster.empty();
+}
+
 // Also recognizes operations of libraries that are not modelled yet.
-Result<Collective> operation(const std::string& text) {
-  for (const char* other : {"reduce", "gather", "scatter", "barrier", "sendrecv"}) {
-    if (text == other) { return fail(flag_place("--op"), quote(text) + " is not built yet"); }
+Result<Collective> operation(const Options& options) {
+  const std::string& text = options.op;
+  if (text == "sendrecv") { return fail(flag_place("--op"), quote(text) + " is not built yet"); }
+  for (const auto& [op, name] : {std::pair{Collective::reduce, "reduce"},
+                                 {Collective::gather, "gather"},
+                                 {Collective::scatter, "scatter"},
+                                 {Collective::barrier, "barrier"}}) {
+    if (text != name) { continue; }
+    if (is_message_by_message(options)) { return op; }
+    return fail(flag_place("--op"),
+                fmt::format("{} has no closed form; --backend flow simulates it on a cluster with a topology "
+                            "(docs/models/topologies.md)",
+                            text));
   }
   return named<Collective>("--op", text, "a collective operation");
 }
@@ -76,7 +92,7 @@ Result<Collective> operation(const std::string& text) {
 Result<api::CollectiveRequest> request_of(const Options& options) {
   std::vector<std::string> missing;
   if (options.op.empty()) { missing.emplace_back("--op"); }
-  if (options.size.empty()) { missing.emplace_back("--size"); }
+  if (options.size.empty() && options.pairs.empty()) { missing.emplace_back("--size"); }
   if (options.cluster.empty() && !options.machine->any()) {
     missing.emplace_back("--cluster (or --system-configuration and --network-configuration)");
   }
@@ -85,18 +101,23 @@ Result<api::CollectiveRequest> request_of(const Options& options) {
                             kExample));
   }
   api::CollectiveRequest request;
-  ORRERY_TRY(op, operation(options.op));
-  ORRERY_TRY(bytes, sizes("--size", options.size));
+  ORRERY_TRY(op, operation(options));
   request.op = op;
+  if (!options.pairs.empty()) {
+    if (op != Collective::all_to_all) { return fail(flag_place("--pairs"), "is valid with --op all_to_all only"); }
+    if (!is_message_by_message(options)) { return fail(flag_place("--pairs"), "needs --cluster and --backend flow"); }
+    if (!options.size.empty()) { return fail(flag_place("--size"), "is not valid with --pairs, which has the bytes"); }
+    return request;
+  }
+  ORRERY_TRY(bytes, sizes("--size", options.size));
   request.sizes = std::move(bytes);
   return request;
 }
 
 Result<results::CollectiveTable> on_cluster(const Options& options, const api::CollectiveRequest& request) {
   if (options.machine->any()) { return fail(flag_place("--cluster"), "cannot be combined with ASTRA-sim's files"); }
-  if (!options.machine->backend.empty()) {
-    return fail(flag_place("--backend"),
-                "is valid with ASTRA-sim's files only; with --cluster, --simulate simulates flows");
+  if (!options.machine->backend.empty() && !is_message_by_message(options)) {
+    return fail(flag_place("--backend"), "is valid with ASTRA-sim's files only; with --cluster: flow, or --simulate");
   }
   if (options.machine->semantics == "astra-sim") {
     return fail(flag_place("--semantics"),
@@ -110,8 +131,19 @@ Result<results::CollectiveTable> on_cluster(const Options& options, const api::C
   }
   auto algorithm = CollectiveAlgorithm::automatic;
   if (!options.algorithm.empty()) {
-    ORRERY_TRY(asked, named<CollectiveAlgorithm>("--algorithm", options.algorithm, "an algorithm"));
+    const bool has_steps_only = is_message_by_message(options) && options.algorithm == "halving_doubling";
+    ORRERY_TRY(asked, has_steps_only ? CollectiveAlgorithm::halving_doubling
+                                     : named<CollectiveAlgorithm>("--algorithm", options.algorithm, "an algorithm"));
     algorithm = asked;
+  }
+  if (!options.pairs.empty() && !options.algorithm.empty() && options.algorithm != "direct") {
+    return fail(flag_place("--algorithm"), "with --pairs every rank sends to every other one: direct");
+  }
+  if (is_message_by_message(options)) {
+    if (options.explain) { return fail(flag_place("--explain"), "is not valid with --backend flow"); }
+    ORRERY_TRY(data, data_directory());
+    return api::simulate_collective_messages(data, options.cluster, static_cast<std::int64_t>(devices), request,
+                                             algorithm, options.pairs);
   }
   if (options.simulate && options.explain) {
     return fail(flag_place("--explain"), "is not valid with --simulate: a simulated time has no terms");
@@ -158,7 +190,9 @@ void declare(Command& command, const Shared& options) {
   };
   const std::string what = "Operation", cluster = "On a cluster";
   const std::string files = "On the network of ASTRA-sim's files";
-  text({"--op", "NAME", join(names_of<Collective>(), ", ") + " [required]", what, names_of<Collective>()},
+  text({"--op", "NAME",
+        join(names_of<Collective>(), ", ") + "; with --backend flow also reduce, gather, scatter, barrier [required]",
+        what, names_of<Collective>()},
        &Options::op);
   text({"--size", "SIZES",
         "bytes (4096, 8k, 1MiB; k, M and G as in nccl-tests: powers of 1,024) and ranges of them, separated by commas: "
@@ -173,6 +207,10 @@ void declare(Command& command, const Shared& options) {
         "use on this group; another one can be faster]",
         cluster, names_of<CollectiveAlgorithm>()},
        &Options::algorithm);
+  text({"--pairs", "FILE",
+        "of an all_to_all with unequal parts, with --backend flow: bytes from each rank (line) to each rank (column)",
+        cluster},
+       &Options::pairs);
   command.toggle(
       {"--simulate", "",
        "simulate the devices and their ports instead of the closed form; nothing else uses them, so the times "

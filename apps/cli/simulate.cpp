@@ -16,11 +16,13 @@
 #include "apps/cli/replay.hpp"
 #include "apps/cli/request_flags.hpp"
 #include "apps/cli/terminal.hpp"
+#include "orrery/api/concurrent_jobs.hpp"
 #include "orrery/api/flows.hpp"
 #include "orrery/api/plan_simulation.hpp"
 #include "orrery/api/simulate.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/report/flow_times.hpp"
+#include "orrery/report/job_times.hpp"
 #include "orrery/report/simulation.hpp"
 #include "orrery/report/simulation_tables.hpp"
 #include "orrery/report/table.hpp"
@@ -43,6 +45,7 @@ constexpr const char* kFooter = R"(Examples
   orrery simulate --workload traces/llama --cluster dgx-h100
   orrery simulate --workload job --scale-comm 0.5 --late 1:3ms
   orrery simulate --flows examples/networks/incast.txt
+  orrery simulate --jobs examples/networks/jobs.yaml
 
 With the flags of estimate, the graphs of the plan are made in memory. Its simulated step is compared with its estimate
 (docs/guide/simulate.md).
@@ -58,7 +61,7 @@ struct Options {
   SharedMachineFlags machine = std::make_shared<MachineFlags>();
   std::shared_ptr<ReplayFlags> replay = std::make_shared<ReplayFlags>();
   RequestFlags plan;
-  std::string cluster, timeline, fold, folder, flows, granularity = "operator";
+  std::string cluster, timeline, fold, folder, flows, jobs, granularity = "operator";
   std::vector<std::string> workload, tables;
   bool json = false;
 };
@@ -231,12 +234,9 @@ std::uint64_t peak_memory() {
   return getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<std::uint64_t>(usage.ru_maxrss) * kKibibyte : 0;
 }
 
-// A list of flows instead of graphs.
-Result<int> run_flows(const Options& options) {
+// `form`: --flows or --jobs, whose file replaces other inputs.
+Result<void> refuse_others(const Options& options, const std::string& form) {
   const auto& files = options.machine->files;
-  const auto needs = [](const char* flag) {
-    return fail(flag_place(flag), "is not valid with --flows, whose file has the network and the traffic");
-  };
   for (const auto& [is_given, flag] : {std::pair{is_plan(options) && options.cluster.empty(), "--model"},
                                        {!options.workload.empty(), "--workload"},
                                        {!options.cluster.empty(), "--cluster"},
@@ -249,14 +249,24 @@ Result<int> run_flows(const Options& options) {
                                        {!options.timeline.empty(), "--timeline"},
                                        {!options.tables.empty(), "--table"},
                                        {!options.folder.empty(), "--tables"}}) {
-    if (is_given) { return needs(flag); }
+    if (is_given) {
+      return fail(flag_place(flag),
+                  fmt::format("is not valid with {}, whose file has the network and the traffic", form));
+    }
   }
   if (const std::string& backend = options.machine->backend; !backend.empty() && backend != "flow") {
-    return fail(flag_place("--backend"), quote(backend) + " is not valid with --flows; valid: flow");
+    return fail(flag_place("--backend"), fmt::format("{} is not valid with {}; valid: flow", quote(backend), form));
   }
   if (const std::string& semantics = options.machine->semantics; !semantics.empty() && semantics != "physical") {
-    return fail(flag_place("--semantics"), quote(semantics) + " is not valid with --flows; valid: physical");
+    return fail(flag_place("--semantics"),
+                fmt::format("{} is not valid with {}; valid: physical", quote(semantics), form));
   }
+  return {};
+}
+
+// A list of flows instead of graphs.
+Result<int> run_flows(const Options& options) {
+  if (auto valid = refuse_others(options, "--flows"); !valid) { return tl::make_unexpected(valid.error()); }
   const double start = seconds();
   ORRERY_TRY(times, api::simulate_flow_file(options.flows));
   times.wall_s = seconds() - start;
@@ -265,9 +275,23 @@ Result<int> run_flows(const Options& options) {
   return 0;
 }
 
+// Several jobs at once.
+Result<int> run_jobs(const Options& options) {
+  if (!options.flows.empty()) { return fail(flag_place("--flows"), "is not valid with --jobs"); }
+  if (auto valid = refuse_others(options, "--jobs"); !valid) { return tl::make_unexpected(valid.error()); }
+  const double start = seconds();
+  ORRERY_TRY(data, data_directory());
+  ORRERY_TRY(times, api::simulate_jobs(data, options.jobs));
+  times.wall_s = seconds() - start;
+  times.peak_rss_B = peak_memory();
+  print(options.json ? report::job_times_json(times) : report::job_times_text(times, terminal_style()));
+  return 0;
+}
+
 Result<int> run(Options& options) {
   ORRERY_TRY(replay, is_replay(*options.replay, is_plan(options) ? std::vector<std::string>() : options.workload));
   if (replay) { return run_replay(*options.replay, options.workload, options.cluster, options.json); }
+  if (!options.jobs.empty()) { return run_jobs(options); }
   if (!options.flows.empty()) { return run_flows(options); }
   if (is_plan(options) && !options.cluster.empty()) { options.plan.give("cluster", options.cluster); }
   if (auto ok = take(options); !ok) { return tl::make_unexpected(ok.error()); }
@@ -332,6 +356,9 @@ void declare_rest(Command& command, const Shared& options) {
         "links and flows instead of graphs: finish times at max-min fair rates (docs/format/flows.md)", how},
        &Options::flows);
   declare_replay(command, options->replay);
+  text(
+      {"--jobs", "FILE", "several jobs at once on one cluster: slowdown of each (docs/format/concurrent-jobs.md)", how},
+      &Options::jobs);
   std::vector<std::string> names = all_tables();
   names.emplace_back("all");
   command.repeated(

@@ -1,11 +1,15 @@
 #include "orrery/api/collective.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <numeric>
 #include <optional>
+#include <sstream>
 
 #include <fmt/format.h>
 
+#include "orrery/config/node.hpp"
 #include "orrery/core/parallel_for.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/estimate/spread.hpp"
@@ -14,6 +18,7 @@
 #include "orrery/network/names.hpp"
 #include "orrery/network/nccl_tests.hpp"
 #include "orrery/simulate/flow.hpp"
+#include "orrery/simulate/message_flows.hpp"
 #include "orrery/simulate/one_collective.hpp"
 #include "orrery/simulate/one_rank.hpp"
 
@@ -32,11 +37,32 @@ std::string name_of(Enum value) {
   return {};
 }
 
+// Operations and algorithms that are simulated message by message only have no name there.
+std::string name_of_message_flows(Collective op) {
+  switch (op) {
+    case Collective::reduce: return "reduce";
+    case Collective::gather: return "gather";
+    case Collective::scatter: return "scatter";
+    case Collective::barrier: return "barrier";
+    case Collective::all_reduce:
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::all_to_all:
+    case Collective::broadcast: break;
+  }
+  return name_of(op);
+}
+
+std::string name_of_message_flows(CollectiveAlgorithm algorithm) {
+  return algorithm == CollectiveAlgorithm::halving_doubling ? "halving_doubling" : name_of(algorithm);
+}
+
 CollectiveTable table_of(Collective op, std::uint64_t ranks) {
   CollectiveTable table;
-  table.op = name_of(op);
-  table.reduction = op == Collective::all_reduce || op == Collective::reduce_scatter ? "sum" : "none";
-  table.root = op == Collective::broadcast ? 0 : -1;
+  table.op = name_of_message_flows(op);
+  const bool reduces = op == Collective::all_reduce || op == Collective::reduce_scatter || op == Collective::reduce;
+  table.reduction = reduces ? "sum" : "none";
+  table.root = is_rooted(op) ? 0 : -1;
   table.ranks = ranks;
   return table;
 }
@@ -205,6 +231,67 @@ Result<CollectiveTable> simulate_collective_on(const std::string& data_directory
     const auto time = static_cast<double>(simulation.tables->ranks.front().finish_ps) * kSecondsPerPicosecond;
     CollectiveRow row = row_of(request.op, size, table.ranks, Seconds(time));
     row.algorithm = simulation.tables->collectives.front().algorithm;
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+namespace {
+
+// Bytes from each rank (line) to each rank (column), separated by blanks or commas.
+Result<std::vector<double>> pair_bytes(const std::string& file, std::uint64_t ranks) {
+  std::vector<double> bytes;
+  if (file.empty()) { return bytes; }
+  ORRERY_TRY(text, config::read_text_file(file));
+  std::replace(text.begin(), text.end(), ',', ' ');
+  std::istringstream lines(text);
+  int number = 0;
+  for (std::string line; std::getline(lines, line);) {
+    ++number;
+    std::istringstream words(line);
+    std::uint64_t columns = 0;
+    for (std::string word; words >> word; ++columns) {
+      std::uint64_t value = 0;
+      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+      if (error != std::errc{} || end != word.data() + word.size()) {
+        return fail(Place{file, number, 0, ""}, fmt::format("{} is not a number of bytes", quote(word)));
+      }
+      bytes.push_back(static_cast<double>(value));
+    }
+    if (columns != 0 && columns != ranks) {
+      return fail(Place{file, number, 0, ""}, fmt::format("{} columns; valid: {}, one for each rank", columns, ranks));
+    }
+  }
+  if (bytes.size() == ranks * ranks) { return bytes; }
+  return fail(Place{file, number, 0, ""},
+              fmt::format("{} lines of numbers; valid: {}, one for each rank", bytes.size() / ranks, ranks));
+}
+
+}  // namespace
+
+Result<CollectiveTable> simulate_collective_messages(const std::string& data_directory, const std::string& cluster_name,
+                                                     std::int64_t devices, const CollectiveRequest& request,
+                                                     CollectiveAlgorithm algorithm, const std::string& pairs) {
+  ORRERY_TRY(target, target_of(data_directory, cluster_name, devices));
+  if (!target.cluster.topology) {
+    return fail(Place{"", 0, 0, "--backend"},
+                fmt::format("flow needs a cluster with a topology, which {} does not have (docs/models/topologies.md); "
+                            "--simulate moves whole calls",
+                            target.cluster.name));
+  }
+  CollectiveTable table = table_on(target, request.op, "simulated");
+  const std::string refusal = simulate::refusal_of(target.cluster, request.op, algorithm);
+  if (!refusal.empty()) { return fail(Place{"", 0, 0, "--algorithm"}, refusal); }
+  ORRERY_TRY(unequal, pair_bytes(pairs, table.ranks));
+  const double mean = std::accumulate(unequal.begin(), unequal.end(), 0.0) / static_cast<double>(table.ranks);
+  const auto sizes =
+      pairs.empty() ? request.sizes : std::vector<std::uint64_t>{static_cast<std::uint64_t>(std::llround(mean))};
+  for (const std::uint64_t size : sizes) {
+    const simulate::MessageFlows run =
+        simulate::simulate_messages(target.cluster, request.op, Bytes(static_cast<double>(size)), algorithm, unequal);
+    CollectiveRow row = row_of(request.op, size, table.ranks, run.time);
+    row.algorithm = name_of_message_flows(run.algorithm);
+    row.messages = results::CollectiveMessages{run.messages, run.updates, run.busiest, run.busiest_use};
     table.rows.push_back(std::move(row));
   }
   return table;

@@ -11,6 +11,8 @@
 #include "orrery/core/text.hpp"
 #include "orrery/hardware/records.hpp"
 #include "orrery/hardware/reference.hpp"
+#include "orrery/hardware/topology.hpp"
+#include "orrery/hardware/topology_records.hpp"
 
 namespace orrery::hardware {
 namespace {
@@ -37,6 +39,12 @@ Unresolved resolve_parts(Node& cluster, const std::string& directory) {
     for (Node& dimension : dimensions->items) {
       if (Node* link = dimension.find("link")) { resolve_reference(*link, kLinkEntries, directory, unresolved); }
     }
+  }
+  if (Node* topology = cluster.find("topology")) {
+    if (Node* link = topology->find("link")) { resolve_reference(*link, kLinkEntries, directory, unresolved); }
+    Node* domain = topology->find("scale_up");
+    Node* link = domain != nullptr ? domain->find("link") : nullptr;
+    if (link != nullptr) { resolve_reference(*link, kLinkEntries, directory, unresolved); }
   }
   return unresolved;
 }
@@ -69,6 +77,22 @@ Result<Cluster> read_cluster(const Node& node, Unresolved unresolved) {
     std::sort(failure.diagnostics.begin(), failure.diagnostics.end(), reads_before);
   }
   return tl::make_unexpected(std::move(failure));
+}
+
+// The dimensions of a cluster with a topology follow from it. Adds them to the tree, as if the file had them.
+Result<void> add_dimensions(Node& cluster, const Unresolved& unresolved) {
+  const Node* topology = cluster.find("topology");
+  if (topology == nullptr || !unresolved.complaints.empty()) { return {}; }
+  if (const config::Member* dimensions = cluster.member("dimensions")) {
+    return fail(dimensions->place(), "is not valid with topology, which defines the dimensions");
+  }
+  ORRERY_TRY(spec, Described<TopologySpec>::record().read(*topology));
+  Node made = config::sequence_node();
+  for (const NetworkDimension& dimension : dimensions_of(spec, build(spec))) {
+    append(made, Described<NetworkDimension>::record().to_node(dimension));
+  }
+  config::add(cluster, "dimensions", std::move(made)).place = topology->place;
+  return {};
 }
 
 std::int64_t product_of_sizes(const Cluster& cluster) {
@@ -113,7 +137,8 @@ Result<Cluster> with_own_devices(Cluster cluster, const Node& node) {
 // A cluster that grows has neither a size of its outermost dimension nor a number of devices in its description, which
 // can so be the start of a file for any number of devices.
 Result<Cluster> as_written(Result<Cluster> cluster) {
-  const bool grows = cluster && cluster->dimensions.size() > 1 && cluster->dimensions.back().most == 0;
+  const bool grows =
+      cluster && !cluster->topology && cluster->dimensions.size() > 1 && cluster->dimensions.back().most == 0;
   if (grows) { cluster->dimensions.back().size = cluster->devices = 0; }
   return cluster;
 }
@@ -125,7 +150,7 @@ Result<std::string> printed(const Result<T>& entry) {
 
 // The kind of entry that a file describes, from a key that only that kind has.
 std::string_view kind_of_file(const Node& node) {
-  if (node.find("dimensions") != nullptr) { return kClusterEntries.folder; }
+  if (node.find("dimensions") != nullptr || node.find("topology") != nullptr) { return kClusterEntries.folder; }
   if (node.find("matrix_peak") != nullptr) { return kAcceleratorEntries.folder; }
   if (node.find("protocols") != nullptr) { return kLinkEntries.folder; }
   return kStackEntries.folder;
@@ -201,6 +226,7 @@ Result<Cluster> Catalogue::cluster(const std::string& name_or_path, std::int64_t
 
 Result<Cluster> Catalogue::cluster_of_tree(config::Node node, std::int64_t devices) const {
   auto unresolved = resolve_parts(node, directory_);
+  if (auto added = add_dimensions(node, unresolved); !added) { return tl::make_unexpected(added.error()); }
   ORRERY_TRY(read, read_cluster(node, std::move(unresolved)));
   if (read.accelerator.name.empty()) { read.accelerator.name = read.name; }
   for (auto& dimension : read.dimensions) {
@@ -217,7 +243,14 @@ Result<Cluster> Catalogue::cluster_template(const std::string& name_or_path) con
   return as_written(cluster(name_or_path, 0));
 }
 
-std::string yaml_of(const Cluster& cluster) { return Described<Cluster>::record().print_yaml(cluster); }
+// Without the dimensions that follow from a topology.
+std::string yaml_of(const Cluster& cluster) {
+  Node node = Described<Cluster>::record().to_node(cluster);
+  if (cluster.topology) {
+    std::erase_if(node.members, [](const auto& member) { return member.key == "dimensions"; });
+  }
+  return config::print_yaml(node);
+}
 std::string yaml_of(const Stack& stack) { return Described<Stack>::record().print_yaml(stack); }
 
 Result<std::vector<EntrySummary>> Catalogue::accelerators() const {
@@ -264,7 +297,9 @@ Result<std::string> Catalogue::description(const std::string& name_or_path, std:
     ORRERY_TRY(node, entry_node(directory_, kClusterEntries, name_or_path));
     folder = kind_of_file(node);
   }
-  if (folder == kClusterEntries.folder) { return printed(cluster_template(name_or_path)); }
+  if (folder == kClusterEntries.folder) {
+    return cluster_template(name_or_path).map([](const Cluster& cluster) { return yaml_of(cluster); });
+  }
   if (folder == kAcceleratorEntries.folder) { return printed(accelerator(name_or_path)); }
   if (folder == kLinkEntries.folder) { return printed(link(name_or_path)); }
   return printed(stack(name_or_path));

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/hardware/topology_records.hpp"
 
 namespace orrery::config {
 namespace {
@@ -267,6 +268,7 @@ const Record<Cluster>& Described<Cluster>::record() {
           .optional("description", &Cluster::description, "product name")
           .required("accelerator", &Cluster::accelerator, "an accelerator, or the name of one")
           .required("dimensions", &Cluster::dimensions, "network dimensions, innermost first", {.nonempty = true})
+          .optional("topology", &Cluster::topology, "the network as switches and links, instead of dimensions")
           .optional("second_tier", &Cluster::second_tier, "second memory tier: host memory, or a pool")
           .optional("devices", &Cluster::devices, "number of accelerators; 0 = product of the sizes",
                     {.min = 0, .max = hardware::kMaxDevices})

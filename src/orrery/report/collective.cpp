@@ -28,6 +28,9 @@ std::string heading(const CollectiveTable& table, bool terms) {
                                   "redop", "root", "time", "algbw", "busbw", "algorithm");
   std::string units = fmt::format("# {:>12} {:>14} {:>7} {:>6} {:>5} {:>12} {:>8} {:>8}", "(B)", "(elements)", "", "",
                                   "", "(us)", "(GB/s)", "(GB/s)");
+  if (!table.rows.empty() && table.rows.front().messages) {
+    names += fmt::format("  {:>16}  busiest link", "messages");
+  }
   if (terms) {
     names += fmt::format("  {:>10} {:>12} {:>12} {:>12} {:>6}  {}", "base", "latency", "bandwidth", "reduction",
                          "chunks", "protocol");
@@ -40,6 +43,10 @@ std::string line(const CollectiveTable& table, const CollectiveRow& row, bool te
   std::string text = fmt::format("  {:>12} {:>14} {:>7} {:>6} {:>5} {:>12} {:>8.2f} {:>8.2f}  ", row.size_B, row.count,
                                  "float", table.reduction, table.root, microseconds(row.time),
                                  row.algbw.value() * kGiga, row.busbw.value() * kGiga);
+  if (row.messages) {
+    return text + fmt::format("{:<16} {:>10}  {} ({:.0f} %)\n", printable(row.algorithm), row.messages->messages,
+                              printable(row.messages->busiest_link), 100 * row.messages->busiest_use);
+  }
   if (!terms || !row.terms) { return text + printable(row.algorithm) + "\n"; }
   return text + fmt::format("{:<9}  {:>10} {:>12} {:>12} {:>12} {:>6}  {}\n", row.algorithm,
                             microseconds(row.terms->base), microseconds(row.terms->latency),
@@ -55,6 +62,12 @@ Node json_of(const CollectiveRow& row, const std::optional<results::CollectiveRa
                            {"algorithm", row.algorithm},
                            {"count", row.count}});
   if (range) { config::add_fields(json, {{"p10_s", range->p10 * row.time}, {"p90_s", range->p90 * row.time}}); }
+  if (row.messages) {
+    config::add_fields(json, {{"messages", row.messages->messages},
+                              {"updates", row.messages->updates},
+                              {"busiest_link", row.messages->busiest_link},
+                              {"busiest_use", row.messages->busiest_use}});
+  }
   if (!row.terms) { return json; }
   config::add_fields(json, {{"protocol", row.terms->protocol},
                             {"chunks", row.terms->chunks},

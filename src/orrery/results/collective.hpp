@@ -20,6 +20,13 @@ struct CollectiveTerms {
   std::int64_t chunks = 1;
 };
 
+// Of a row that is simulated message by message.
+struct CollectiveMessages {
+  std::uint64_t messages = 0, updates = 0;  // of the rates
+  std::string busiest_link;                 // "leaf0 to spine1"
+  double busiest_use = 0;                   // part of the time that the link needs for its bytes
+};
+
 struct CollectiveRow {
   std::uint64_t size_B = 0;  // as in nccl-tests: of the whole buffer
   std::uint64_t count = 0;   // elements of four bytes, as nccl-tests prints them
@@ -28,6 +35,7 @@ struct CollectiveRow {
   BytesPerSecond busbw;                  // algbw x the operation's factor
   std::string algorithm;                 // simulated: one per network dimension
   std::optional<CollectiveTerms> terms;  // closed form only
+  std::optional<CollectiveMessages> messages;
 };
 
 // The 80 % interval of every time, as factors of it.

@@ -43,6 +43,16 @@ struct SimulatedContention {
   friend bool operator==(const SimulatedContention&, const SimulatedContention&) = default;
 };
 
+// What the traffic of a kind had of a link of a topology.
+struct LinkUse {
+  std::string kind;
+  std::uint32_t link = 0;  // number
+  std::string from, to;    // names of nodes
+  double bandwidth_Bps = 0;
+  std::uint64_t busy_ps = 0;  // that it needed of the link, if alone
+  std::uint64_t lost_ps = 0;  // by which its calls took longer because the link was full, summed over their devices
+};
+
 struct Simulation {
   std::string semantics;  // "astra-sim"
   std::string backend;    // "congestion-unaware", "congestion-aware", "flow"
@@ -51,6 +61,7 @@ struct Simulation {
   std::vector<SimulatedSpan> spans;             // in the order of their ends, if requested
   std::optional<SimulationTables> tables;       // if requested
   std::vector<SimulatedContention> contention;  // backend "flow": the largest loss first
+  std::vector<LinkUse> link_uses;               // backend "flow" on a topology, if requested
   std::uint64_t nodes = 0;                      // of all simulated graphs
   std::uint64_t events = 0;
   std::uint64_t messages = 0;  // delivered

@@ -166,6 +166,7 @@ class ObstacleSearch {
 }  // namespace
 
 std::optional<FoldObstacle> fold_obstacle(const hardware::Cluster& cluster, const ClassJob& job) {
+  if (cluster.topology) { return FoldObstacle{"ranks of a class share the links of the topology", false}; }
   return ObstacleSearch(cluster, job).run();
 }
 
@@ -201,6 +202,7 @@ class FlowJobBuilder {
     } else {
       for (std::uint32_t rank = 0; rank < job_.ranks(); ++rank) { add_rank(rank); }
     }
+    if (!colours_) { use_topology(flow_, layout_); }
     return std::move(flow_);
   }
 
@@ -305,7 +307,11 @@ FoldedJob folded(const hardware::Cluster& cluster, const ClassJob& job, Folding 
   if (folding == Folding::automatic) {
     made.unfolded_because = fold_obstacle(cluster, job).value_or(FoldObstacle{}).text;
     by_class = made.unfolded_because.empty();
-    colours = by_class ? class_colours(job) : fine_colours(layout_of(cluster, job), job);
+    if (by_class) {
+      colours = class_colours(job);
+    } else if (!cluster.topology) {
+      colours = fine_colours(layout_of(cluster, job), job);
+    }
     if (colours) { made.unfolded_because.clear(); }
   }
   made.job = FlowJobBuilder(cluster, job, colours, by_class).run();

@@ -82,6 +82,7 @@ results::Simulation result_of(const FlowJob& flow, const FlowMachine& machine) {
     simulation.tables->collectives = collectives_of(flow.job, machine);
   }
   simulation.contention = contention_of(flow, machine);
+  if (flow.by_link) { simulation.link_uses = machine.link_uses(); }
   simulation.events = machine.rounds().events();
   simulation.messages = machine.messages();
   results::RankRuns<results::SimulatedRank> ranks;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "orrery/simulate/class_parts.hpp"
+#include "orrery/simulate/topology_loads.hpp"
 
 namespace orrery::simulate {
 
@@ -74,6 +75,26 @@ network::Group shape_of(const parallel::Layout& layout, const std::vector<std::u
   return shape;
 }
 
+void use_topology(FlowJob& job, std::vector<std::uint32_t> devices) {
+  if (!job.cluster.topology) { return; }
+  job.devices = std::move(devices);
+  const hardware::TopologySpec& spec = *job.cluster.topology;
+  const hardware::Topology topology = hardware::build(spec);
+  for (std::size_t i = 0; i < job.cluster.dimensions.size(); ++i) {
+    hardware::NetworkDimension& dimension = job.cluster.dimensions[i];
+    const bool is_scale_up = topology.has_scale_up && i == 0;
+    if (dimension.is_tier()) { dimension.oversubscription = 1.0; }
+    if (hardware::has_switch(dimension.wiring) && !is_scale_up) {
+      dimension.bandwidth = hardware::port_bandwidth(spec, topology);
+    }
+  }
+}
+
+void use_topology(FlowJob& job, const parallel::Layout& layout) {
+  if (!job.cluster.topology) { return; }
+  use_topology(job, devices_of(job.cluster, layout, static_cast<std::uint32_t>(job.simulated.size())));
+}
+
 FlowJob unfolded(const hardware::Cluster& cluster, SimulationJob job) {
   FlowJob flow;
   flow.cluster = cluster;
@@ -99,6 +120,7 @@ FlowJob unfolded(const hardware::Cluster& cluster, SimulationJob job) {
       task.dimensions = static_cast<std::uint16_t>(parallel::crossed_dimension(layout, rank, task.peer));
     }
   }
+  use_topology(flow, layout);
   return flow;
 }
 

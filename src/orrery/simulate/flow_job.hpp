@@ -38,6 +38,12 @@ struct FlowJob {
   std::vector<std::string> kinds;  // names of the kinds of traffic, for reports; the first two: first_kinds()
   results::RankRuns<std::uint32_t> simulated;  // by real rank: the simulated rank that stands for it
   std::vector<std::uint64_t> ranks_of;         // by simulated rank: how many it stands for; empty: one each
+  // By rank, if every rank is simulated and the cluster has a topology: its device there. Calls then share the links of
+  // the topology, and the tiers of `cluster` are not oversubscribed: those links are.
+  std::vector<std::uint32_t> devices;
+  std::vector<std::uint64_t> starts_ps;   // by rank; empty: all at 0
+  std::vector<std::uint32_t> rank_kinds;  // of messages and memory accesses, by rank; empty: kMessages, kMemory
+  bool by_link = false;                   // Simulation::links is asked for; only on a topology
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   bool whole_buffers = false;  // all-gathers count the whole buffer, as nccl-tests do, instead of one rank's shard
 
@@ -48,6 +54,10 @@ struct FlowJob {
 
 // The job with every rank simulated. `job`: of read_job_on, with its graphs and groups.
 [[nodiscard]] FlowJob unfolded(const hardware::Cluster& cluster, SimulationJob job);
+
+// Of a job with every rank simulated: puts its ranks on devices of the cluster's topology, if it has one.
+void use_topology(FlowJob& job, std::vector<std::uint32_t> devices);
+void use_topology(FlowJob& job, const parallel::Layout& layout);
 
 // All dimensions of the cluster, those of one device included; without bandwidths.
 [[nodiscard]] Network network_of(const hardware::Cluster& cluster);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -25,6 +26,21 @@ FlowShare share_of(Seconds load, Seconds time) {
   return static_cast<FlowShare>(std::llround(share * static_cast<double>(kWholeShare)));
 }
 
+// Ports of devices, and behind them those of the topology's links, each in the class of its level.
+std::uint32_t ports_of(const FlowJob& job) {
+  const auto classes = static_cast<std::uint32_t>(job.cluster.dimensions.size()) + 1;
+  const auto ranks = static_cast<std::uint32_t>(job.job.rank_graphs.size());
+  const std::size_t links = job.devices.empty() ? 0 : hardware::build(*job.cluster.topology).links.size();
+  return classes * (2 * ranks + static_cast<std::uint32_t>(links));
+}
+
+// The ports of links from which uses are kept; none, unless the job asks for them.
+std::uint32_t first_link_port(const FlowJob& job) {
+  const auto classes = static_cast<std::uint32_t>(job.cluster.dimensions.size()) + 1;
+  const auto ranks = static_cast<std::uint32_t>(job.job.rank_graphs.size());
+  return job.by_link ? classes * 2 * ranks : kNone;
+}
+
 }  // namespace
 
 FlowMachine::FlowMachine(const FlowJob& job, bool shared, std::optional<std::uint32_t> apart)
@@ -36,12 +52,17 @@ FlowMachine::FlowMachine(const FlowJob& job, bool shared, std::optional<std::uin
       kernels_(job.job.rank_graphs.size()),
       match_(job.job),
       collectives_(match_.all().size()),
-      flows_(2 * (dimensions_ + 1) * static_cast<std::uint32_t>(job.job.rank_graphs.size()), dimensions_ + 1, shared),
+      flows_(ports_of(job), dimensions_ + 1, shared, first_link_port(job)),
       counts_(job.job.tables ? 2 * (dimensions_ + 1) * job.job.rank_graphs.size() : 0),
-      apart_(apart) {}
+      apart_(apart) {
+  if (!job.devices.empty()) { topology_.emplace(job.cluster, job.devices); }
+}
 
 void FlowMachine::run() {
-  for (std::uint32_t rank = 0; rank < job_.rank_graphs.size(); ++rank) { nodes_.free_roots(rank); }
+  for (std::uint32_t rank = 0; rank < job_.rank_graphs.size(); ++rank) {
+    const std::uint64_t start = flow_job_.starts_ps.empty() ? 0 : flow_job_.starts_ps[rank];
+    start == 0 ? nodes_.free_roots(rank) : rounds_.at(start, {PhysicalEventKind::rank_start, rank, 0});
+  }
   rounds_.run(Handler{*this}, [this] { end_round(); });
 }
 
@@ -52,6 +73,7 @@ void FlowMachine::handle(const PhysicalEvent& event) {
       if (live_[event.ref].version == event.extra) { end_flow(event.ref); }
       return;
     case PhysicalEventKind::kernel_end: return end_kernel(event.ref, event.extra);
+    case PhysicalEventKind::rank_start: return nodes_.free_roots(event.ref);
     case PhysicalEventKind::memory_request:
     case PhysicalEventKind::memory_end:
     case PhysicalEventKind::request:
@@ -133,6 +155,52 @@ void FlowMachine::demand(std::uint32_t rank, const Load& load, bool in) {
   ++counts_[number].messages;
 }
 
+// The call takes at least as long as the busiest link; its shares are those of the whole time.
+void FlowMachine::add_links(Call& call, const std::vector<TopologyLoads::Load>& loads, Seconds alone) {
+  const auto seconds_on = [&](const TopologyLoads::Load& load) {
+    const hardware::TopologyLink& link = topology_->topology().links[load.link];
+    const double payload = flow_job_.cluster.dimensions[link.level].link.efficiency;
+    return Seconds(load.bytes / (link.bandwidth * payload));
+  };
+  Seconds time = alone;
+  for (const TopologyLoads::Load& load : loads) { time = std::max(time, seconds_on(load)); }
+  for (Load& load : call.loads) {
+    load.out = static_cast<FlowShare>(static_cast<double>(load.out) * (alone / time));
+    load.in = static_cast<FlowShare>(static_cast<double>(load.in) * (alone / time));
+  }
+  call.time = picoseconds(time);
+  const auto ports = 2 * static_cast<std::uint32_t>(job_.rank_graphs.size());
+  for (const TopologyLoads::Load& load : loads) {
+    const std::uint32_t level = topology_->topology().links[load.link].level;
+    call.links.push_back({(ports + load.link) * (dimensions_ + 1) + level, share_of(seconds_on(load), time)});
+  }
+}
+
+std::vector<results::LinkUse> FlowMachine::link_uses() const {
+  std::map<std::pair<std::uint32_t, std::uint32_t>, results::LinkUse> uses;  // by kind and link
+  const auto ports = 2 * static_cast<std::uint32_t>(job_.rank_graphs.size());
+  for (const auto& [who, use] : flows_.port_uses()) {
+    const FlowKind& kind = flow_kinds_[who.first];
+    const std::uint32_t number = who.second / (dimensions_ + 1) - ports;
+    const hardware::TopologyLink& link = topology_->topology().links[number];
+    results::LinkUse& made = uses[{kind.kind, number}];
+    made.kind = flow_job_.kinds[kind.kind];
+    made.link = number;
+    made.from = topology_->topology().nodes[link.from].name;
+    made.to = topology_->topology().nodes[link.to].name;
+    made.bandwidth_Bps = link.bandwidth;
+    made.busy_ps += use.busy;
+    made.lost_ps += use.lost * kind.devices;
+  }
+  std::vector<results::LinkUse> rows;
+  for (auto& [who, use] : uses) { rows.push_back(std::move(use)); }
+  return rows;
+}
+
+void FlowMachine::demand_links(const Call& call) {
+  demands_.insert(demands_.end(), call.links.begin(), call.links.end());
+}
+
 // Starts a flow with demands_.
 void FlowMachine::start_flow(std::uint64_t time, const FlowKind& kind, const Use& use) {
   if (apart_ == kind.kind) { demands_.clear(); }
@@ -186,6 +254,17 @@ const FlowMachine::Call& FlowMachine::collective_call(const NodeTask& task) {
                           share_of(load.in, traffic.price.time), static_cast<std::uint64_t>(load.sent.value()),
                           static_cast<std::uint64_t>(load.received.value())});
   }
+  if (topology_) {
+    const Bytes bytes(static_cast<double>(task.amount) * parts);
+    const network::Schedule schedule = fabric_.schedule(task.collective, bytes, shape, flow_job_.algorithm);
+    std::vector<std::uint32_t> all;
+    if (task.group == kWholeMachine) {
+      all.resize(job_.rank_graphs.size());
+      std::iota(all.begin(), all.end(), 0U);
+    }
+    const auto& ranks = task.group == kWholeMachine ? all : job_.groups[task.group - 1].ranks;
+    add_links(call, topology_->collective(schedule, shape, ranks), traffic.price.time);
+  }
   return call;
 }
 
@@ -209,6 +288,7 @@ void FlowMachine::join(std::uint32_t rank, std::uint32_t node) {
       demand(member, load, true);
     }
   }
+  demand_links(call);
   slow_kernels(run, task, true);
   const FlowGroup& group = flow_job_.groups[task.group];
   const auto members = static_cast<std::uint64_t>(group.shape.size());
@@ -224,18 +304,25 @@ void FlowMachine::access_memory(std::uint32_t rank, std::uint32_t node) {
   const Seconds time = tier.latency + load;
   const FlowShare share = share_of(load, time);
   demands_.push_back({port(rank, static_cast<std::uint16_t>(dimensions_), task.tag == kLoad), share});
-  start_flow(picoseconds(time), {kMemory, flow_job_.ranks_for(rank)}, {.memory_rank = rank, .memory_node = node});
+  start_flow(picoseconds(time), {kind_for(rank, kMemory), flow_job_.ranks_for(rank)},
+             {.memory_rank = rank, .memory_node = node});
 }
 
 // ---- messages ------------------------------------------------------------------------------------------------------
 
-const FlowMachine::Call& FlowMachine::message_call(std::uint64_t bytes, std::uint16_t dimension) {
-  const auto [found, is_new] = transfers_.try_emplace({bytes, dimension});
+const FlowMachine::Call& FlowMachine::message_call(std::uint32_t rank, const NodeTask& task) {
+  const std::uint64_t bytes = task.amount;
+  const std::uint16_t dimension = task.dimensions;
+  const auto [found, is_new] =
+      transfers_.try_emplace({bytes, dimension, topology_ ? rank : 0, topology_ ? task.peer : 0});
   if (!is_new) { return found->second; }
   const network::Traffic traffic = fabric_.transfer_traffic(Bytes(static_cast<double>(bytes)), dimension);
   const FlowShare share = share_of(traffic.ports[0].out, traffic.price.time);
   found->second.time = picoseconds(traffic.price.time);
   found->second.loads = {{dimension, share, share, bytes, bytes}};
+  if (topology_) {
+    add_links(found->second, topology_->message(rank, task.peer, static_cast<double>(bytes)), traffic.price.time);
+  }
   return found->second;
 }
 
@@ -244,10 +331,11 @@ void FlowMachine::send(std::uint32_t rank, std::uint32_t node) {
   const std::uint32_t number = messages_in_flight_.take();
   Message& message = messages_in_flight_[number];
   message = {{Continuation::Kind::node, rank, node, 0}, {}, false};
-  const Call& call = message_call(task.amount, task.dimensions);
+  const Call& call = message_call(rank, task);
   demand(rank, call.loads.front(), false);
   demand(task.peer, call.loads.front(), true);
-  start_flow(call.time, {kMessages, flow_job_.ranks_for(rank)}, {.message = number});
+  demand_links(call);
+  start_flow(call.time, {kind_for(rank, kMessages), flow_job_.ranks_for(rank)}, {.message = number});
   if (const auto receiver = matcher_.send({task.tag, task.amount, rank, task.peer, 0}, number)) {
     match(message, *receiver);
   }

@@ -22,6 +22,7 @@
 #include "orrery/simulate/kernel_clock.hpp"
 #include "orrery/simulate/physical_event.hpp"
 #include "orrery/simulate/physical_nodes.hpp"
+#include "orrery/simulate/topology_loads.hpp"
 
 namespace orrery::simulate {
 
@@ -54,6 +55,8 @@ class FlowMachine {
   };
   [[nodiscard]] const std::vector<FlowKind>& flow_kinds() const { return flow_kinds_; }
   [[nodiscard]] std::vector<results::SimulatedLink> links() const;
+  // Of a job that asks for it: what each kind of traffic had of each link of the topology.
+  [[nodiscard]] std::vector<results::LinkUse> link_uses() const;
   [[nodiscard]] std::uint64_t messages() const { return messages_; }  // flows that have ended
   [[nodiscard]] std::optional<Unreceived> unreceived() const {
     return matcher_.unreceived(
@@ -75,6 +78,7 @@ class FlowMachine {
     std::uint64_t time = 0;  // picoseconds
     CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
     std::vector<Load> loads;
+    std::vector<PortDemand> links;  // of the topology
   };
   struct Message {
     Continuation sender, receiver;  // nodes; the receiver none until it is matched
@@ -107,7 +111,7 @@ class FlowMachine {
   void end_flow(std::uint32_t flow);
   void start_flow(std::uint64_t time, const FlowKind& kind, const Use& use);
   [[nodiscard]] const Call& collective_call(const NodeTask& task);
-  [[nodiscard]] const Call& message_call(std::uint64_t bytes, std::uint16_t dimension);
+  [[nodiscard]] const Call& message_call(std::uint32_t rank, const NodeTask& task);
   // Outgoing ports first: of two full ports that limit a call alike, the one with the lower number is reported, which
   // must not depend on the ranks.
   [[nodiscard]] std::uint32_t port(std::uint32_t rank, std::uint32_t dimension, bool in) const {
@@ -115,6 +119,11 @@ class FlowMachine {
     return ((in ? ranks : 0) + rank) * (dimensions_ + 1) + dimension;
   }
   void demand(std::uint32_t rank, const Load& load, bool in);
+  void add_links(Call& call, const std::vector<TopologyLoads::Load>& loads, Seconds alone);
+  void demand_links(const Call& call);
+  [[nodiscard]] std::uint32_t kind_for(std::uint32_t rank, std::uint32_t kind) const {
+    return flow_job_.rank_kinds.empty() ? kind : flow_job_.rank_kinds[rank];
+  }
 
   const FlowJob& flow_job_;
   const SimulationJob& job_;
@@ -128,7 +137,8 @@ class FlowMachine {
   Flows flows_;
   std::vector<FlowKind> flow_kinds_;
   std::map<std::tuple<std::uint32_t, Collective, std::uint64_t>, Call> calls_;
-  std::map<std::pair<std::uint64_t, std::uint16_t>, Call> transfers_;
+  std::map<std::tuple<std::uint64_t, std::uint16_t, std::uint32_t, std::uint32_t>, Call> transfers_;
+  std::optional<TopologyLoads> topology_;
   std::vector<Live> live_;  // by flow
   Pool<Message> messages_in_flight_;
   EnvelopeMatcher matcher_;

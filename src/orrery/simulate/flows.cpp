@@ -32,7 +32,9 @@ std::uint32_t Flows::start(std::uint64_t now, std::uint64_t alone, std::uint32_t
     Port& port = ports_[demand.port];
     port.users.push_back({number, demand.share});
     port.asked += demand.share;
-    port.busy += static_cast<std::uint64_t>((Wide{alone} * demand.share) >> kShareBits);
+    const auto busy = static_cast<std::uint64_t>((Wide{alone} * demand.share) >> kShareBits);
+    port.busy += busy;
+    if (demand.port >= watched_) { port_uses_[{kind, demand.port}].busy += busy; }
     flow.largest = std::max(flow.largest, demand.share);
     if (!port.is_dirty) {
       port.is_dirty = true;
@@ -201,6 +203,7 @@ void Flows::take(std::uint64_t now, std::uint32_t number) {
 
 void Flows::note_meetings(const Flow& flow, std::uint64_t length) {
   const auto lost = static_cast<std::uint64_t>((Wide{length} * (kWholeShare - flow.speed)) >> kShareBits);
+  if (flow.limit >= watched_) { port_uses_[{flow.kind, flow.limit}].lost += lost; }
   for (const User& other : ports_[flow.limit].users) {
     if (&flows_[other.flow] == &flow) { continue; }
     FlowMeeting& meeting = meetings_[{flow.kind, flows_[other.flow].kind, flow.limit % classes_}];

@@ -13,6 +13,7 @@
 #include <map>
 #include <span>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "orrery/simulate/pool.hpp"
@@ -36,11 +37,18 @@ struct FlowMeeting {
   std::uint64_t lost = 0;      // picoseconds by which the flows of the first kind were slowed down, there
 };
 
+// What flows of one kind had of a port.
+struct PortUse {
+  std::uint64_t busy = 0;  // picoseconds that they needed of it, if alone
+  std::uint64_t lost = 0;  // picoseconds by which they were slowed down because it was full, summed over the flows
+};
+
 class Flows {
  public:
   // `classes`: port p is of class p % classes; meetings() are by class. `shared`: false gives every flow its full
-  // speed.
-  Flows(std::uint32_t ports, std::uint32_t classes, bool shared) : classes_(classes), shared_(shared), ports_(ports) {}
+  // speed. port_uses() are kept of the ports from `watched` on.
+  Flows(std::uint32_t ports, std::uint32_t classes, bool shared, std::uint32_t watched = kNone)
+      : classes_(classes), shared_(shared), watched_(watched), ports_(ports) {}
 
   // `kind`: a label of the caller, for meetings(). Ports must differ.
   [[nodiscard]] std::uint32_t start(std::uint64_t now, std::uint64_t alone, std::uint32_t kind,
@@ -63,6 +71,10 @@ class Flows {
   // By the kinds of both flows and the class of the port where they met: a full port that limits the first.
   using Meetings = std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, FlowMeeting>;
   [[nodiscard]] const Meetings& meetings() const { return meetings_; }
+
+  // By kind and port.
+  using PortUses = std::map<std::pair<std::uint32_t, std::uint32_t>, PortUse>;
+  [[nodiscard]] const PortUses& port_uses() const { return port_uses_; }
 
  private:
   __extension__ using Wide = unsigned __int128;
@@ -104,12 +116,14 @@ class Flows {
 
   std::uint32_t classes_;
   bool shared_;
+  std::uint32_t watched_;
   std::vector<Port> ports_;
   Pool<Flow> flows_;
   std::vector<std::uint32_t> dirty_ports_, started_;
   std::vector<std::uint32_t> affected_flows_, affected_ports_, full_ports_;
   std::vector<std::uint32_t> changed_;
   Meetings meetings_;
+  PortUses port_uses_;
 };
 
 }  // namespace orrery::simulate

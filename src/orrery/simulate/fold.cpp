@@ -230,6 +230,7 @@ class Folder {
 }  // namespace
 
 FoldedJob fold(FlowJob job) {
+  if (!job.devices.empty()) { return {std::move(job), "ranks that are alike share the links of the topology"}; }
   Refinement refined(job);
   refined.run();
   FoldedJob made;

@@ -18,7 +18,8 @@ enum class PhysicalEventKind : std::uint8_t {
   memory_request,   // memory request `ref` is at its server
   memory_end,       // server `ref`, at its version `extra`, has served a request
   flow_end,         // flow `ref`, at its version `extra`
-  kernel_end        // kernel of rank `ref`, at its version `extra`
+  kernel_end,       // kernel of rank `ref`, at its version `extra`
+  rank_start        // rank `ref` starts
 };
 
 struct PhysicalEvent {

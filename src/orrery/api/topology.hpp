@@ -1,0 +1,21 @@
+// The network of a cluster that is described by a topology (`orrery describe`).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orrery/hardware/topology.hpp"
+
+namespace orrery::api {
+
+struct ClusterNetwork {
+  hardware::Topology topology;
+  hardware::TopologyFigures figures;
+  std::vector<hardware::NetworkDimension> dimensions;  // of the closed form
+};
+
+// Nothing for a cluster without a topology, and for what is no cluster.
+[[nodiscard]] std::optional<ClusterNetwork> network_of(const std::string& data_directory, const std::string& cluster);
+
+}  // namespace orrery::api

@@ -1,0 +1,70 @@
+// Routes between the devices of a topology, by its routing policy.
+//
+// Shortest: the fewest links. Devices do not pass on traffic of others unless Topology::devices_forward; two devices of
+// one scale-up domain use its switch. Distances to a switch (or a device that forwards) are searched once and kept.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "orrery/hardware/topology.hpp"
+
+namespace orrery::hardware {
+
+class Routes {
+ public:
+  explicit Routes(const Topology& topology);
+
+  // The links of a message, in order. `seed`: another one may take another way (ecmp, valiant). spread: one of its
+  // ways, by the seed. adaptive: see `charge`.
+  [[nodiscard]] std::vector<std::uint32_t> route(std::uint32_t from, std::uint32_t to, std::uint64_t seed = 0);
+
+  // Adds `amount` to load[link] for each link of the message; spread adds parts. adaptive chooses the way with the
+  // least load / bandwidth so far, link by link.
+  void charge(std::uint32_t from, std::uint32_t to, double amount, std::vector<double>& load);
+
+  // The shortest route whose next link has the least load / bandwidth, link by link; `load`: by link.
+  [[nodiscard]] std::vector<std::uint32_t> route_by_load(std::uint32_t from, std::uint32_t to,
+                                                         std::span<const double> load);
+
+  // Links on a shortest route.
+  [[nodiscard]] std::uint32_t distance(std::uint32_t from, std::uint32_t to);
+
+  [[nodiscard]] const Topology& topology() const { return topology_; }
+
+ private:
+  static constexpr std::uint16_t kFar = 0xFFFF;
+  // Distances from all nodes to one, without passing devices that do not forward.
+  const std::vector<std::uint16_t>& distances_to(std::uint32_t node);
+  // Of `node` to the device `to`.
+  [[nodiscard]] std::uint16_t remaining(std::uint32_t node, std::uint32_t to);
+  void prepare(std::uint32_t to);
+  [[nodiscard]] bool are_of_one_domain(std::uint32_t a, std::uint32_t b) const;
+  [[nodiscard]] std::span<const std::uint32_t> ways(std::uint32_t node, std::uint32_t to);
+  [[nodiscard]] std::span<const std::uint32_t> ways_of_switch(std::uint32_t node, std::uint32_t to);
+  [[nodiscard]] std::span<const std::uint32_t> scanned_ways(std::uint32_t node, std::uint32_t to);
+  [[nodiscard]] std::uint32_t middle(std::uint32_t from, std::uint32_t to, std::uint64_t seed) const;
+  template <class Choose>
+  void walk(std::uint32_t from, std::uint32_t to, Choose&& choose, const std::function<void(std::uint32_t)>& take);
+  void spread(std::uint32_t from, std::uint32_t to, double amount, std::vector<double>& load);
+
+  const Topology& topology_;
+  std::vector<std::uint32_t> first_, out_;          // links out of a node
+  std::vector<std::vector<std::uint16_t>> tables_;  // by node; empty: not searched yet
+  std::uint32_t target_;                            // the device of `ends_`
+  std::vector<std::pair<std::uint32_t, const std::vector<std::uint16_t>*>>
+      ends_;  // nodes that lead to it, their tables
+  std::vector<std::uint32_t> ways_;
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> known_ways_;  // by switch and switch of the device
+};
+
+// Bytes/s of each device when devices send as `peers` lists them, all at once and at one rate: the peers of a device x
+// the least bandwidth / messages of a link.
+[[nodiscard]] double rate_of_pattern(Routes& routes,
+                                     const std::function<std::vector<std::uint32_t>(std::uint32_t)>& peers);
+
+}  // namespace orrery::hardware

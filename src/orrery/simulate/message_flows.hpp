@@ -1,0 +1,36 @@
+// One collective among all devices of a cluster with a topology, every message a flow on its route
+// (network/stepped_collective.hpp). flow.hpp moves whole calls instead.
+//
+// Steps have the latency, links the payload, and the call the base of the protocol that the closed form chooses for
+// the call (hardware::Protocol); operations without a closed form have the protocol with the most payload.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "orrery/core/collective.hpp"
+#include "orrery/core/error.hpp"
+#include "orrery/core/units.hpp"
+#include "orrery/hardware/cluster.hpp"
+
+namespace orrery::simulate {
+
+struct MessageFlows {
+  Seconds time;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
+  std::uint64_t messages = 0, updates = 0;  // of the rates
+  std::string busiest = "none";             // "leaf0 to spine1"
+  double busiest_use = 0;                   // part of `time` that the link needs for its bytes
+};
+
+// Why an algorithm does not carry out the operation here; empty if it does.
+[[nodiscard]] std::string refusal_of(const hardware::Cluster& cluster, Collective collective,
+                                     CollectiveAlgorithm algorithm);
+
+// `automatic`: the first of ring, direct, tree that is usual for the operation. `pair_bytes`: of an all_to_all with
+// unequal parts, bytes from i to j at [i x members + j]. The cluster has a topology.
+[[nodiscard]] MessageFlows simulate_messages(const hardware::Cluster& cluster, Collective collective, Bytes bytes,
+                                             CollectiveAlgorithm algorithm, std::vector<double> pair_bytes = {});
+
+}  // namespace orrery::simulate

@@ -1,0 +1,68 @@
+// One collective message by message on a cluster with a topology, against the closed form.
+#include "orrery/simulate/message_flows.hpp"
+
+#include <gtest/gtest.h>
+
+#include "orrery/hardware/topology.hpp"
+#include "orrery/network/fabric.hpp"
+#include "orrery/network/test_cluster.hpp"
+
+namespace orrery::simulate::test::message_flows_test {
+namespace {
+
+using namespace orrery::literals;  // NOLINT(google-build-using-namespace): literals need it
+
+// Leaves of four devices, non-blocking; with `domain` > 1, domains of so many devices at 9 GB/s.
+hardware::Cluster tree(std::int64_t domain) {
+  hardware::TopologySpec spec;
+  spec.link = network::test::plain_link();
+  spec.bandwidth = 1_GBps;
+  spec.radix = 8;
+  spec.blocks = 4;
+  if (domain > 1) { spec.scale_up = hardware::ScaleUpDomain{domain, 9_GBps, spec.link}; }
+  hardware::Cluster cluster;
+  cluster.dimensions = hardware::dimensions_of(spec, hardware::build(spec));
+  cluster.devices = hardware::device_count(spec);
+  cluster.topology = std::move(spec);
+  return cluster;
+}
+
+double priced(const hardware::Cluster& cluster, Collective collective, double bytes) {
+  network::Group group;
+  for (std::size_t d = 0; d < cluster.dimensions.size(); ++d) {
+    group.extents.push_back({static_cast<int>(d), cluster.dimensions[d].size});
+  }
+  return network::Fabric(cluster).price(collective, Bytes(bytes), group, CollectiveAlgorithm::flat_ring).time.value();
+}
+
+// A ring through a non-blocking tree has every link to itself: the closed form of a flat ring.
+TEST(MessageFlows, a_ring_takes_the_time_of_the_closed_form) {
+  const auto cluster = tree(1);
+  for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
+    for (const double bytes : {16384.0, 67108864.0}) {
+      const auto run = simulate_messages(cluster, collective, Bytes(bytes), CollectiveAlgorithm::flat_ring);
+      EXPECT_NEAR(run.time.value() / priced(cluster, collective, bytes), 1, 1e-9);
+    }
+  }
+}
+
+// With domains there is a ring for each of their devices, and every port to the tree has its part: 2 (n - 1) / n of
+// S / 4 through each. One ring alone would take four times as long.
+TEST(MessageFlows, rings_use_the_ports_of_all_devices_of_a_domain) {
+  const auto cluster = tree(4);
+  const double bytes = 1 << 30, ports = 2 * 15.0 / 16 * bytes / 4 / 1e9;
+  const auto run = simulate_messages(cluster, Collective::all_reduce, Bytes(bytes), CollectiveAlgorithm::ring);
+  EXPECT_NEAR(run.time.value() / ports, 1, 0.01);
+  EXPECT_EQ(run.messages, 4U * 16 * 30);
+  EXPECT_NEAR(run.busiest_use, 1, 0.01);
+}
+
+TEST(MessageFlows, a_switch_reduces_only_for_devices_that_are_on_it) {
+  const std::string refusal = refusal_of(tree(1), Collective::all_reduce, CollectiveAlgorithm::in_switch);
+  EXPECT_EQ(refusal, "in_switch needs a switch that all 16 devices have a cable to");
+  EXPECT_EQ(refusal_of(tree(1), Collective::all_reduce, CollectiveAlgorithm::halving_doubling), "");
+  EXPECT_NE(refusal_of(tree(1), Collective::all_to_all, CollectiveAlgorithm::tree), "");
+}
+
+}  // namespace
+}  // namespace orrery::simulate::test::message_flows_test
