@@ -1,5 +1,6 @@
 // Plans written as graphs, checked as a job and run to the end: one for every feature of plans.
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <filesystem>
 #include <string>
@@ -84,6 +85,23 @@ std::vector<Job> training_jobs() {
     job.pp = 4;
     job.placement = parallel::Placement{.pp = 0};
   });
+  add("tp without sequence parallelism", llama(4, 4), [](auto& job) {
+    job.tp = 4;
+    job.sequence_parallel = false;
+  });
+  add("experts split over etp", request_of("mixtral-8x22b", 8, 8), [](auto& job) {
+    job.tp = 2;
+    job.ep = 4;
+    job.etp = 2;
+  });
+  for (const std::int64_t zero : {0, 2, 3}) {
+    constexpr std::array kNames = {"ZeRO 0", "ZeRO 1", "ZeRO 2", "ZeRO 3"};
+    add(kNames[static_cast<std::size_t>(zero)], llama(4, 8), [&](auto& job) { job.zero = zero; });
+  }
+  add("recompute", llama(4, 8), [](auto& job) {
+    job.tp = 2;
+    job.recompute = parallel::Recompute::full;
+  });
   add("LoRA", llama(8, 8), [](auto& job) {
     job.task = parallel::Task::finetune;
     job.lora = 16;
@@ -103,7 +121,9 @@ std::vector<Job> other_jobs() {
   inference.job.prompt = 512;
   inference.job.generate = 4;
   inference.job.batch = 8;
-  jobs.push_back({"inference", inference});
+  jobs.push_back({"prefill and decode", inference});
+  inference.job.generate = 1;
+  jobs.push_back({"prefill", inference});
   GenerateRequest recommender = request_of("dlrm-criteo-1tb", 8, 4096);
   recommender.job.seq = std::nullopt;
   recommender.job.micro_batch = std::nullopt;
