@@ -3,17 +3,17 @@
 //
 // The earliest entries are in a short sorted array, the others in the slots of a wheel (wheel_clock.hpp). A slot is a
 // list of blocks: entries are appended to memory that was used recently, and read sequentially. When the array is
-// nearly empty, the earliest slot in use is emptied, depending on its entries:
+// empty, or nearly empty and 32,768 wait, the earliest slot in use is emptied, depending on its entries:
 //
-//   up to 64                  they are sorted into the array; so are those of the next slots until it has 48 entries
+//   up to 64                  they are sorted into the array; so are those of the next slots until it has 24 entries
 //   up to 480, far fewer than wait in all slots    they are sorted into the array by the byte below the slot's
 //   more, of several times    they are distributed to the wheel of the highest byte in which their times differ
 //   many, of one time         they are due, and are handled in their blocks when the array is empty
 //
 // Entries before `limit_` belong to the array. When the array is full, its later half moves to the wheel. So a few
 // pending entries are a sorted array; ranks in lockstep are lists that are written and read once; entries at random
-// times are copied two or three times and sorted among some dozen, for any number of pending entries. The next entries
-// are known some dozen events ahead, so that what they access can be prefetched.
+// times are copied two or three times and sorted among some dozen, for any number of pending entries. Where many wait,
+// the next entries are known some dozen events ahead, so that what they access can be prefetched.
 #pragma once
 
 #include <algorithm>
@@ -98,8 +98,10 @@ class Calendar {
   static constexpr std::uint32_t kMostByByte = 480;                // entries of a slot that are sorted by a byte
   static constexpr std::uint32_t kWaiting = 64;                    // so many times those are in the wheel
   static constexpr std::uint32_t kEqual = 16;                      // entries with the same byte, at most
-  static constexpr std::uint32_t kEnough = 48;                     // entries that the array is filled with
-  static constexpr std::uint32_t kLow = 40;                        // with fewer entries, the array is filled
+  static constexpr std::uint32_t kEnough = 24;                     // entries that the array is filled with when empty
+  static constexpr std::uint32_t kAhead = 48;                      // the same, when looking ahead
+  static constexpr std::uint32_t kLow = 40;                        // with fewer entries, looking ahead, it is filled
+  static constexpr std::uint64_t kMany = 32768;                    // entries in the wheel: looks ahead
   static constexpr std::uint32_t kDue = 16;                        // entries of one time that are not copied
   static constexpr std::size_t kLeastArena = 16;                   // blocks of one allocation
   static constexpr std::size_t kMostArena = 2048;
@@ -147,7 +149,7 @@ class Calendar {
       if (wheel_.is_empty()) { wheel_.reach(now_); }
       for (std::uint32_t i = from; i < end_; ++i) { append(array_[i].time) = array_[i]; }
       end_ = from;
-      low_ = kLow;
+      look_ahead();
     }
     move_to_front();
     leave_room();
@@ -160,13 +162,20 @@ class Calendar {
     head_ = kFront;
   }
 
+  // With few entries in the wheel, what they access is likely cached, and a short array costs less.
+  void look_ahead() {
+    const bool many = waiting_ >= kMany;
+    low_ = many ? kLow : 0;
+    enough_ = many ? kAhead : kEnough;
+  }
+
   // Few entries that are added to the array fit before it makes room.
   void leave_room() { full_ = std::min(kCapacity, std::max(kFew, end_ + kMost)); }
 
   // Fills the array, or makes entries due, from the earliest slots; false when there are no entries.
   bool refill() {
     head_ = due_end_ = end_ = kFront;
-    low_ = kLow;
+    look_ahead();
     while (const std::optional<Place> place = wheel_.next()) {
       const List& list = lists_[place->level][place->slot];
       const bool is_due = place->level == 0 && end_ == kFront && list.size() >= kDue;
@@ -176,7 +185,7 @@ class Calendar {
       }
       const Filled filled = fill(*place);
       if (filled == Filled::due) { return true; }
-      if (filled == Filled::no || end_ >= kEnough + kFront) {
+      if (filled == Filled::no || end_ >= enough_ + kFront) {
         leave_room();
         return true;
       }
@@ -188,8 +197,8 @@ class Calendar {
 
   // Adds entries of the earliest slots to the array before it is empty.
   void top_up() {
-    if (end_ > kCapacity - kMostByByte - kEnough) { move_to_front(); }
-    const std::uint32_t enough = head_ + kEnough;
+    if (end_ > kCapacity - kMostByByte - kAhead) { move_to_front(); }
+    const std::uint32_t enough = head_ + kAhead;
     while (end_ < enough) {
       const std::optional<Place> place = wheel_.next();
       if (!place || fill(*place) == Filled::no) {
@@ -207,11 +216,16 @@ class Calendar {
   };
 
   // Moves the entries of the earliest slot.
-  Filled fill(Place place) {
+  [[gnu::always_inline]] Filled fill(Place place) {
     const List& list = lists_[place.level][place.slot];
     const std::uint64_t size = list.size();
     const bool is_empty = head_ == end_;
-    if (size <= kMost && list.full == 0) {
+    const bool is_short = size <= kMost && list.full == 0;
+    if (is_short && !is_empty && low_ == 0 && size + end_ - head_ > kMost) {
+      limit_ = std::max(limit_, wheel_.start(place));
+      return Filled::no;
+    }
+    if (is_short) {
       const Time last = wheel_.last(place);
       const List taken = take(place);
       for (std::uint32_t i = 0; i < taken.count; ++i) {
@@ -377,6 +391,7 @@ class Calendar {
   std::uint32_t head_ = kFront, due_end_ = kFront, end_ = kFront;  // of the array: not handled, not due, free
   std::uint32_t full_ = kFew;                                      // the array makes room at this end
   std::uint32_t low_ = 0;                                          // it is filled with fewer entries
+  std::uint32_t enough_ = kEnough;                                 // and has so many then
   List due_;                                                       // where many are due, what is due
   std::uint32_t read_ = 0;                                         // entries of its first block
   WheelClock wheel_;
