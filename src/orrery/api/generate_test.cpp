@@ -34,14 +34,13 @@ struct Job {
   GenerateRequest request;
 };
 
+GenerateRequest llama(std::int64_t devices, std::int64_t batch) { return request_of("llama-3.1-8b", devices, batch); }
+
 std::vector<Job> training_jobs() {
   std::vector<Job> jobs;
   const auto add = [&](const char* name, GenerateRequest request, auto&& change) {
     change(request.job);
     jobs.push_back({name, std::move(request)});
-  };
-  const auto llama = [](std::int64_t devices, std::int64_t batch) {
-    return request_of("llama-3.1-8b", devices, batch);
   };
   add("tp, sequence parallel, overlap", llama(8, 4), [](auto& job) {
     job.tp = 4;
@@ -91,6 +90,32 @@ std::vector<Job> training_jobs() {
   return jobs;
 }
 
+// What a rank keeps, computes again, or splits.
+std::vector<Job> jobs_of_shards() {
+  std::vector<Job> jobs;
+  const auto add = [&](const char* name, GenerateRequest request, auto&& change) {
+    change(request.job);
+    jobs.push_back({name, std::move(request)});
+  };
+  add("tp without sequence parallelism", llama(4, 4), [](auto& job) {
+    job.tp = 4;
+    job.sequence_parallel = false;
+  });
+  add("experts split over etp", request_of("mixtral-8x22b", 8, 8), [](auto& job) {
+    job.tp = 2;
+    job.ep = 4;
+    job.etp = 2;
+  });
+  add("ZeRO 0", llama(4, 8), [](auto& job) { job.zero = 0; });
+  add("ZeRO 2", llama(4, 8), [](auto& job) { job.zero = 2; });
+  add("ZeRO 3", llama(4, 8), [](auto& job) { job.zero = 3; });
+  add("recompute", llama(4, 8), [](auto& job) {
+    job.tp = 2;
+    job.recompute = parallel::Recompute::full;
+  });
+  return jobs;
+}
+
 std::vector<Job> other_jobs() {
   std::vector<Job> jobs;
   GenerateRequest inference = request_of("llama-3.1-8b", 8, 4);
@@ -103,7 +128,9 @@ std::vector<Job> other_jobs() {
   inference.job.prompt = 512;
   inference.job.generate = 4;
   inference.job.batch = 8;
-  jobs.push_back({"inference", inference});
+  jobs.push_back({"prefill and decode", inference});
+  inference.job.generate = 1;
+  jobs.push_back({"prefill", inference});
   GenerateRequest recommender = request_of("dlrm-criteo-1tb", 8, 4096);
   recommender.job.seq = std::nullopt;
   recommender.job.micro_batch = std::nullopt;
@@ -155,6 +182,7 @@ void expect_runs(const Job& job) {
 
 TEST(Generate, training_jobs_are_sound_and_run_to_the_end) {
   for (const Job& job : training_jobs()) { expect_runs(job); }
+  for (const Job& job : jobs_of_shards()) { expect_runs(job); }
 }
 
 TEST(Generate, inference_recommenders_and_encoder_decoders_are_sound_and_run_to_the_end) {
@@ -198,6 +226,7 @@ void expect_same_times(const Job& job) {
 
 TEST(Generate, a_plan_and_its_files_take_the_same_time) {
   for (const Job& job : training_jobs()) { expect_same_times(job); }
+  for (const Job& job : jobs_of_shards()) { expect_same_times(job); }
   for (const Job& job : other_jobs()) { expect_same_times(job); }
 }
 

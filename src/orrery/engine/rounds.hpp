@@ -29,6 +29,9 @@ class Rounds {
     calendar_.add(time).event = event;
   }
 
+  // Counts events that were handled as a part of others.
+  void count(std::uint64_t events) { events_ += events; }
+
   // Runs until no events are left. `handle` and `end_round` may call at(). If the handler has a member function
   // prefetch(event, distance), it is called for most events before they are handled, even rounds before: with distance
   // 2, then with distance 1.

@@ -80,6 +80,7 @@ void FlowMachine::handle(const PhysicalEvent& event) {
     case PhysicalEventKind::delivered:
     case PhysicalEventKind::reduced:
     case PhysicalEventKind::wake:
+    case PhysicalEventKind::step_end:
     case PhysicalEventKind::sent:
     case PhysicalEventKind::custom_step_end: break;
   }

@@ -28,6 +28,16 @@ bool takes_part(const PhysicalPhase& phase, std::uint32_t participant, std::uint
   return phase.takes_part(position);
 }
 
+// The position that a position, the `member` of its line, sends its message `place` of a uniform step to.
+std::uint32_t peer_of(const PhysicalPhase& phase, const PhysicalStep& plan, std::uint32_t at, std::uint32_t member,
+                      std::uint32_t chunk, std::uint32_t place) {
+  const std::uint32_t n = phase.schedule.members;
+  const bool backward = chunk % 2 == 1 && phase.schedule.algorithm == CollectiveAlgorithm::ring;
+  const std::uint32_t distance = backward ? n - plan.distance : plan.distance + place;
+  const std::uint32_t ahead = at + distance * phase.stride;
+  return member + distance < n ? ahead : ahead - n * phase.stride;
+}
+
 std::uint32_t receives(const PhysicalSchedule& schedule, std::uint32_t chunk, std::uint32_t participant,
                        std::uint32_t ranks, std::uint32_t step) {
   if (schedule.steps[step].is_uniform) { return schedule.steps[step].messages; }
@@ -149,6 +159,7 @@ void PhysicalCollectives::prepare(PhysicalCollective& collective, std::uint32_t 
     throw Stop{rank, job_.rank_graphs[rank].nodes[node].id,
                "has too many chunks on all its ranks (limit: 2^32); lower preferred-dataset-splits"};
   }
+  collective.by_participants = engine::Divisor(participants);
   collective.participants.resize(participants);
   collective.progress.resize(std::size_t{participants} * collective.chunks);
   for (const PhysicalPhase& phase : collective.schedule->phases) {
@@ -158,7 +169,7 @@ void PhysicalCollectives::prepare(PhysicalCollective& collective, std::uint32_t 
       collective.participants[number].priority = std::numeric_limits<std::int32_t>::max();
       for (std::uint32_t i = 0; i < collective.chunks; ++i) {
         ChunkProgress& progress = collective.progress[std::size_t{i} * participants + number];
-        progress.next_receive = progress.next_send = phase.first_step;
+        progress.step = phase.first_step;
       }
     }
   }
@@ -240,7 +251,9 @@ void PhysicalCollectives::accept(std::uint32_t id) {
 void PhysicalCollectives::count(std::uint32_t id) {
   Transfer& transfer = links_[id];
   ChunkProgress& progress = collectives_[transfer.owner].progress[transfer.to];
-  if (transfer.order.step != progress.next_receive) {
+  if (transfer.order.step != progress.step) {
+    if (progress.early == kNone) { progress.early_in = ChunkProgress::kMostEarlyIn; }
+    note_early(progress, transfer.order.step);
     transfer.next = progress.early;
     progress.early = id;
     return;
@@ -251,11 +264,48 @@ void PhysicalCollectives::count(std::uint32_t id) {
   advance(owner, to, chunk);
 }
 
+// Only for a rank that waits for the transfer. Messages of one step only add to a count, so their order has no effect;
+// the last of them ends the step. What can be used at once is counted in the next round instead.
+bool PhysicalCollectives::count_ahead(std::uint32_t id, std::uint64_t time) {
+  const Transfer& transfer = links_[id];
+  if (!transfer.of_collective || transfer.to_switch || time <= rounds_.now()) { return false; }
+  PhysicalCollective& collective = collectives_[transfer.owner];
+  ChunkProgress& progress = collective.progress[transfer.to];
+  const std::uint32_t chunk = transfer.order.chunk, step = transfer.order.step, owner = transfer.owner;
+  if (!progress.has_joined || step != progress.step) { return false; }
+  ++progress.received;
+  progress.received_at = std::max(progress.received_at, time);
+  const std::uint32_t to = transfer.to;
+  links_.give_back(id);
+  const PhysicalStep& plan = collective.schedule_of(chunk).steps[step];
+  const std::uint32_t wanted = plan.is_uniform
+                                   ? plan.messages
+                                   : receives(collective.schedule_of(chunk), chunk,
+                                              to - chunk * collective.by_participants.value(), collective.ranks, step);
+  if (progress.received >= wanted) {
+    rounds_.at(progress.received_at, {PhysicalEventKind::step_end, owner, to});
+  } else {
+    rounds_.count(1);
+  }
+  return true;
+}
+
+void PhysicalCollectives::end_step(std::uint32_t number, std::uint32_t index) {
+  advance(number, index, collectives_[number].by_participants.quotient(index));
+}
+
+void PhysicalCollectives::note_early(ChunkProgress& progress, std::uint32_t step) {
+  progress.early_in = std::min<std::uint32_t>(progress.early_in, step - progress.step) & ChunkProgress::kMostEarlyIn;
+}
+
+// The step of the first early transfers may have been reached.
 void PhysicalCollectives::count_early(ChunkProgress& progress) {
+  progress.early_in = ChunkProgress::kMostEarlyIn;
   std::uint32_t* from = &progress.early;
   while (*from != kNone) {
     const std::uint32_t id = *from;
-    if (links_[id].order.step != progress.next_receive) {
+    if (links_[id].order.step != progress.step) {
+      note_early(progress, links_[id].order.step);
       from = &links_[id].next;
       continue;
     }
@@ -269,23 +319,26 @@ void PhysicalCollectives::advance(std::uint32_t number, std::uint32_t index, std
   PhysicalCollective& collective = collectives_[number];
   ChunkProgress& progress = collective.progress[index];
   if (progress.done) { return; }
-  const std::uint32_t at = index - chunk * static_cast<std::uint32_t>(collective.participants.size());
+  const std::uint32_t at = index - chunk * collective.by_participants.value();
   const PhysicalSchedule& schedule = collective.schedule_of(chunk);
   std::uint32_t end = schedule.step_count;
   if (at >= collective.ranks) {  // a switch takes part in one phase only
-    const PhysicalPhase& phase = schedule.phase_of(std::min(progress.next_receive, end - 1));
+    const PhysicalPhase& phase = schedule.phase_of(std::min(progress.step, end - 1));
     end = phase.first_step + phase.step_count;
   }
-  while (true) {
-    while (progress.next_send < end && progress.next_send <= progress.next_receive) {
-      send_step(number, index, chunk, progress.next_send);
-      ++progress.next_send;
+  while (progress.step < end) {
+    if (!progress.has_sent) {
+      send_step(number, index, chunk, progress.step);
+      progress.has_sent = true;
     }
-    if (progress.next_receive == end) { break; }
-    if (progress.received < receives(schedule, chunk, at, collective.ranks, progress.next_receive)) { return; }
-    ++progress.next_receive;
+    if (progress.received < receives(schedule, chunk, at, collective.ranks, progress.step)) { return; }
+    if (progress.received_at > rounds_.now()) {
+      return rounds_.at(progress.received_at, {PhysicalEventKind::step_end, number, index});
+    }
+    ++progress.step;
+    progress.has_sent = false;
     progress.received = 0;
-    if (progress.early != kNone) { count_early(progress); }
+    if (progress.early != kNone && --progress.early_in == 0) { count_early(progress); }
   }
   complete(number, index);
 }
@@ -303,7 +356,7 @@ class PhysicalCollectives::StepSender {
         index_(index),
         chunk_(chunk),
         step_(step),
-        participants_(static_cast<std::uint32_t>(collective_.participants.size())),
+        participants_(collective_.by_participants.value()),
         at_(index - chunk * participants_),
         member_(member_of(phase_, at_, collective_.ranks)) {}
 
@@ -318,6 +371,24 @@ class PhysicalCollectives::StepSender {
     return at_ < collective_.ranks && !group().is_line && all_.links_.starts_on_one_link(phase_.dimension);
   }
 
+  [[noreturn]] void refuse() const {
+    const std::uint32_t sender =
+        group().rank(at_ < collective_.ranks ? at_ : phase_.first_of_line(at_ - phase_.first_switch));
+    const std::uint32_t node = collective_.participants[at_].node;
+    throw Stop{sender, node == kNone ? collective_.task.id : all_.job_.rank_graphs[sender].nodes[node].id,
+               fmt::format("has more than {} messages to send at once on one rank", ChunkProgress::kMostUnsent)};
+  }
+
+  // The first form, after the message of the place before.
+  [[nodiscard]] Transfer message(std::uint32_t place, const Transfer& before) const {
+    if (!plan_.is_uniform) { return message(place); }
+    const std::uint32_t peer = uniform_peer(place);
+    Transfer transfer = before;
+    transfer.order.place = place;
+    transfer.target = group().rank(peer);
+    transfer.to = index_of(peer);
+    return transfer;
+  }
   [[nodiscard]] Transfer message(std::uint32_t place) const {
     Transfer transfer = plan_.is_uniform ? uniform_message(place) : any_message(place);
     const Participant& participant = collective_.participants[at_];
@@ -326,24 +397,28 @@ class PhysicalCollectives::StepSender {
     transfer.from = index_;
     transfer.dimension = static_cast<std::uint8_t>(phase_.dimension);
     transfer.of_collective = true;
-    if (all_.is_folded_) { transfer.to = index_; }  // the image of the message arrives at the simulated rank
     return transfer;
   }
 
  private:
   [[nodiscard]] const PhysicalGroup& group() const { return all_.groups_[collective_.task.group]; }
 
+  // Of the progress of a participant. Folded, the image of each message arrives at the simulated rank.
+  [[nodiscard]] std::uint32_t index_of(std::uint32_t participant) const {
+    return all_.is_folded_ ? index_ : chunk_ * participants_ + participant;
+  }
+
+  [[nodiscard]] std::uint32_t uniform_peer(std::uint32_t place) const {
+    return peer_of(phase_, plan_, at_, member_, chunk_, place);
+  }
+
   [[nodiscard]] Transfer uniform_message(std::uint32_t place) const {
-    const std::uint32_t n = phase_.schedule.members;
-    const bool backward = chunk_ % 2 == 1 && phase_.schedule.algorithm == CollectiveAlgorithm::ring;
-    const std::uint32_t distance = backward ? n - plan_.distance : plan_.distance + place;
-    const std::uint32_t ahead = at_ + distance * phase_.stride;
-    const std::uint32_t peer = member_ + distance < n ? ahead : ahead - n * phase_.stride;
+    const std::uint32_t peer = uniform_peer(place);
     Transfer transfer;
     transfer.bytes = plan_.bytes;
     transfer.target = group().rank(peer);
     transfer.at = group().rank(at_);
-    transfer.to = chunk_ * participants_ + peer;
+    transfer.to = index_of(peer);
     transfer.reduces = plan_.reduces;
     return transfer;
   }
@@ -361,7 +436,7 @@ class PhysicalCollectives::StepSender {
     transfer.bytes = phase_.block * message.count;
     transfer.target = to_switch ? 0 : group().rank(peer);
     transfer.at = group().rank(is_switch ? first : at_);
-    transfer.to = chunk_ * participants_ + peer;
+    transfer.to = index_of(peer);
     transfer.in_switch = is_switch;
     transfer.to_switch = to_switch;
     transfer.reduces = message.reduces && !to_switch;
@@ -379,11 +454,12 @@ void PhysicalCollectives::send_step(std::uint32_t number, std::uint32_t index, s
                                     std::uint32_t step) {
   const StepSender sender(*this, number, index, chunk, step);
   const std::uint32_t count = sender.count();
-  collectives_[number].progress[index].unsent += count;
+  ChunkProgress& progress = collectives_[number].progress[index];
+  if (progress.unsent + std::uint64_t{count} > ChunkProgress::kMostUnsent) { sender.refuse(); }
+  progress.unsent = (progress.unsent + count) & ChunkProgress::kMostUnsent;
   const bool is_queue = count > 1 && sender.is_queue();
   for (std::uint32_t i = 0; i < (is_queue ? 1 : count); ++i) {
-    const std::uint32_t id = links_.take();
-    links_[id] = sender.message(i);
+    const std::uint32_t id = links_.take([&] { return sender.message(i); });
     links_[id].has_next = is_queue;
     links_.request(id, rounds_.now());
   }
@@ -392,7 +468,7 @@ void PhysicalCollectives::send_step(std::uint32_t number, std::uint32_t index, s
 Transfer PhysicalCollectives::next(const Transfer& transfer) const {
   const std::uint32_t chunk = transfer.order.chunk, step = transfer.order.step, place = transfer.order.place + 1;
   const StepSender sender(*this, transfer.owner, transfer.from, chunk, step);
-  Transfer made = sender.message(place);
+  Transfer made = sender.message(place, transfer);
   made.has_next = place + 1 < sender.count();
   return made;
 }
@@ -433,6 +509,32 @@ void PhysicalCollectives::end_rank(std::uint32_t number, std::uint32_t position)
   if (++collective.ended < collective.ranks) { return; }
   collective.progress = {};
   std::vector<Participant>().swap(collective.participants);
+}
+
+// ---- speed ---------------------------------------------------------------------------------------------------------
+
+void PhysicalCollectives::prefetch_progress(std::uint32_t number, std::uint32_t index) const {
+  const PhysicalCollective& collective = collectives_[number];
+  engine::prefetch(collective.progress.data() + index);
+  engine::prefetch(collective.participants.data() + collective.by_participants.remainder(index));
+}
+
+// What a rank's messages of the next step access first: the links that they start on and, where their arrival is
+// counted ahead, the progress of the first target.
+void PhysicalCollectives::prefetch_step(std::uint32_t number, std::uint32_t index) const {
+  const PhysicalCollective& collective = collectives_[number];
+  if (collective.progress.empty()) { return; }
+  const std::uint32_t chunk = collective.by_participants.quotient(index);
+  const std::uint32_t step = collective.progress[index].step + 1;
+  const std::uint32_t at = index - chunk * collective.by_participants.value();
+  const PhysicalSchedule& schedule = *collective.schedule;
+  if (step >= schedule.step_count || at >= collective.ranks) { return; }
+  const PhysicalStep& plan = schedule.steps[step];
+  const PhysicalPhase& phase = schedule.phases[plan.phase];
+  links_.prefetch_own(groups_[collective.task.group].rank(at), phase.dimension);
+  if (!plan.is_uniform || plan.messages != 1 || (plan.reduces && links_.reductions_take_time())) { return; }
+  const std::uint32_t peer = peer_of(phase, plan, at, phase.coordinate(at), chunk, 0);
+  engine::prefetch(collective.progress.data() + (index - at) + peer);
 }
 
 }  // namespace orrery::simulate

@@ -26,15 +26,22 @@ namespace orrery::simulate {
 
 // The progress of one chunk of a collective at one participant.
 struct ChunkProgress {
-  std::uint32_t next_receive = 0;  // the step whose messages it receives now; those of all earlier steps are reduced
-  std::uint32_t received = 0;      // messages of step `next_receive`
-  std::uint32_t next_send = 0;     // all earlier steps are sent
+  static constexpr std::uint32_t kMostUnsent = (1U << 21U) - 1;
+  static constexpr std::uint32_t kMostEarlyIn = 255;
+
+  std::uint32_t step = 0;          // whose messages it receives now; all earlier steps are received and sent
+  std::uint32_t received = 0;      // messages of the step, those included that can be used at a known later time
   std::uint32_t early = kNone;     // list of transfers that arrived before their step, or before the rank
-  std::uint32_t unsent = 0;        // transfers that have not left
-  bool has_joined = false;         // the rank has reached the collective
-  bool done = false;
-  std::uint64_t sent_at = 0;  // when the last transfer has left
+  std::uint32_t unsent : 21 = 0;   // transfers that have not left
+  std::uint32_t early_in : 8 = 0;  // `early` has no transfers of the steps before that one from now; at most 255
+  bool has_sent : 1 = false;       // the step is sent
+  bool has_joined : 1 = false;     // the rank has reached the collective
+  bool done : 1 = false;
+  std::uint64_t received_at = 0;  // when the last message that is counted in `received` can be used
+  std::uint64_t sent_at = 0;      // when the last transfer has left
 };
+
+static_assert(sizeof(ChunkProgress) == 32);
 
 // A rank in a collective, or a switch, which has neither node nor chunks.
 struct Participant {
@@ -52,6 +59,7 @@ struct PhysicalCollective {
   const PhysicalSchedule* schedule = nullptr;       // nullptr until the first rank arrives, and for custom ones
   const PhysicalSchedule* last_schedule = nullptr;  // of the last chunk
   std::uint32_t chunks = 0;
+  engine::Divisor by_participants;
   std::vector<Participant> participants;                           // by position, then switches
   std::vector<ChunkProgress, LargePages<ChunkProgress>> progress;  // by chunk, then participant
   std::uint64_t first_start = 0, last_start = 0, end = 0;
@@ -74,12 +82,21 @@ class PhysicalCollectives final : private TransferSource {
   // A rank has run its graph of a custom collective.
   void end_custom(std::uint32_t collective);
 
-  // deliver: a transfer has arrived. count: its data can be used (it is reduced, if it has to be). leave: it has left
-  // its sender at `time`. end_chunk: all transfers of progress[index] have left.
+  // deliver: a transfer has arrived. count: its data can be used (it is reduced, if it has to be). end_step: all data
+  // of a step of progress[index] can be used. leave: the transfer has left its sender at `time`. end_chunk: all
+  // transfers of progress[index] have left.
   void deliver(std::uint32_t transfer);
   void count(std::uint32_t transfer);
+  void end_step(std::uint32_t collective, std::uint32_t index);
   void leave(std::uint32_t transfer, std::uint64_t time);
   void end_chunk(std::uint32_t collective, std::uint32_t index);
+
+  // The transfer will arrive, or be reduced, at `time`. Does before that time what deliver() or count() would do, if
+  // that is only to count it: then the transfer needs no event. Else false.
+  [[nodiscard]] bool deliver_ahead(std::uint32_t transfer, std::uint64_t time) {
+    return !(links_[transfer].reduces && links_.reductions_take_time()) && count_ahead(transfer, time);
+  }
+  [[nodiscard]] bool count_ahead(std::uint32_t transfer, std::uint64_t time);
 
   [[nodiscard]] const std::vector<PhysicalCollective>& all() const { return collectives_; }
   [[nodiscard]] const CollectiveMatch& match() const { return match_; }
@@ -95,6 +112,9 @@ class PhysicalCollectives final : private TransferSource {
   void prefetch_source(const Transfer& transfer) const {
     engine::prefetch(collectives_[transfer.owner].progress.data() + transfer.from);
   }
+  // And what end_step() accesses: first, and when that has been fetched.
+  void prefetch_progress(std::uint32_t collective, std::uint32_t index) const;
+  void prefetch_step(std::uint32_t collective, std::uint32_t index) const;
 
  private:
   using ScheduleKey = std::tuple<std::uint32_t, std::uint8_t, std::uint64_t, std::uint16_t>;
@@ -110,6 +130,7 @@ class PhysicalCollectives final : private TransferSource {
   class StepSender;
   [[nodiscard]] Transfer next(const Transfer& transfer) const override;
   void send_step(std::uint32_t collective, std::uint32_t index, std::uint32_t chunk, std::uint32_t step);
+  static void note_early(ChunkProgress& progress, std::uint32_t step);
   void count_early(ChunkProgress& progress);
   void complete(std::uint32_t collective, std::uint32_t index);
   void end_rank(std::uint32_t collective, std::uint32_t position);

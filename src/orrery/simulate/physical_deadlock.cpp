@@ -46,6 +46,7 @@ class PhysicalDiagnosis final : public DeadlockDiagnosis {
     const std::uint32_t group = collective.task.group;
     for (std::uint32_t position = 0; position < collective.ranks; ++position) {
       const std::uint32_t rank = group == kWholeMachine ? position : job().groups[group - 1].ranks[position];
+      if (rank >= nodes_.ranks().size()) { break; }  // folded: like the simulated one
       const auto node = match_.node_of(rank, number);
       if (!node) { return absent(who, rank); }
       if (open(rank)[*node] && !nodes_.ranks()[rank].runs[*node]) { return blocker(rank, *node); }

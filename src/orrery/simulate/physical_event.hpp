@@ -12,6 +12,7 @@ enum class PhysicalEventKind : std::uint8_t {
   delivered,        // transfer `ref` has arrived and passed the endpoint
   reduced,          // transfer `ref` is reduced
   wake,             // link `ref` is free
+  step_end,         // collective `ref`: progress[`extra`] has received all of a step
   sent,             // collective `ref`: all transfers of its progress[`extra`] have left
   node_end,         // node `extra` of rank `ref`
   custom_step_end,  // step `extra` of custom run `ref`

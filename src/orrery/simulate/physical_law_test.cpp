@@ -8,6 +8,8 @@
 #include <thread>
 
 #include "orrery/network/member_schedule.hpp"
+#include "orrery/simulate/physical_machine.hpp"
+#include "orrery/simulate/physical_result.hpp"
 #include "orrery/simulate/test_jobs.hpp"
 
 namespace orrery::simulate::test::physical_law_test {
@@ -179,6 +181,22 @@ RC_GTEST_PROP(PhysicalLaw, ranks_that_arrive_late_and_in_another_order_finish, (
               times.finish_ps);
     RC_ASSERT(times.exposed_comm_ps <= times.comm_ps && times.waiting_ps <= times.idle_ps);
     RC_ASSERT(times.host_ps <= times.finish_ps && times.comm_ps <= times.finish_ps);
+  }
+}
+
+// Counting messages when their arrival becomes known gives what an event for each of them gives.
+RC_GTEST_PROP(PhysicalLaw, counting_messages_ahead_changes_no_time, ()) {
+  const Rig rig = any_rig();
+  const Graphs graphs = skewed(rig, 1 + below(5));
+  const auto job = job_of(rig, [&](std::uint32_t rank) { return graphs[rank]; });
+  RC_ASSERT(job.has_value());
+  PhysicalMachine ahead(*job), by_events(*job, Counting::by_events);
+  ahead.run();
+  by_events.run();
+  RC_ASSERT(physical_result(*job, ahead.nodes()).ranks == physical_result(*job, by_events.nodes()).ranks);
+  RC_ASSERT(ahead.delivered() == by_events.delivered());
+  for (std::size_t i = 0; i < ahead.collectives().all().size(); ++i) {
+    RC_ASSERT(ahead.collectives().all()[i].end == by_events.collectives().all()[i].end);
   }
 }
 

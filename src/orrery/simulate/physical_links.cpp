@@ -241,8 +241,7 @@ void Links::take_batch(Link& link) {
 
 // The next message of a step takes the place of the one that leaves the queue.
 void Links::queue_next(Link& link, std::uint32_t id) {
-  const std::uint32_t made = transfers_.take();
-  transfers_[made] = source_->next(transfers_[id]);
+  const std::uint32_t made = transfers_.take([&] { return source_->next(transfers_[id]); });
   transfers_[made].requested_at = transfers_[id].requested_at;
   transfers_[made].next = link.first;
   transfers_[id].has_next = false;
@@ -358,6 +357,13 @@ void Links::prefetch_next(const Transfer& transfer) const {
   const std::uint32_t link = dimension.first_link + 2 * rank;
   if (!transfer.in_switch) { prefetch(link); }
   if (transfer.in_switch || dimension.topology == Topology::Ring) { prefetch(link + 1); }
+}
+
+void Links::prefetch_own(std::uint32_t rank, std::uint32_t number) const {
+  const Dimension& dimension = dimensions_[number];
+  if (dimension.topology == Topology::FullyConnected) { return; }
+  prefetch(dimension.first_link + 2 * rank);
+  if (dimension.topology == Topology::Ring) { prefetch(dimension.first_link + 2 * rank + 1); }
 }
 
 // ---- counts --------------------------------------------------------------------------------------------------------

@@ -101,6 +101,10 @@ class Links {
   [[nodiscard]] Transfer& operator[](std::uint32_t transfer) { return transfers_[transfer]; }
   [[nodiscard]] const Transfer& operator[](std::uint32_t transfer) const { return transfers_[transfer]; }
   [[nodiscard]] std::uint32_t take() { return transfers_.take(); }
+  template <class Make>
+  [[nodiscard]] std::uint32_t take(Make&& make) {
+    return transfers_.take(make);
+  }
   void give_back(std::uint32_t transfer) { transfers_.give_back(transfer); }
 
   // During a round. request: the transfer requests its next link. reduce: it requests the memory of its rank, which
@@ -124,6 +128,7 @@ class Links {
     if (links_[link].first != kNone) { engine::prefetch(&transfers_[links_[link].first]); }
   }
   void prefetch_next(const Transfer& transfer) const;
+  void prefetch_own(std::uint32_t rank, std::uint32_t dimension) const;  // the links that leave a rank
 
   [[nodiscard]] std::vector<results::SimulatedLink> counts() const;
   [[nodiscard]] bool reductions_take_time() const { return reducers_ != kNone; }

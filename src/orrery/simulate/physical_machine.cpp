@@ -6,7 +6,7 @@
 
 namespace orrery::simulate {
 
-PhysicalMachine::PhysicalMachine(const SimulationJob& job)
+PhysicalMachine::PhysicalMachine(const SimulationJob& job, Counting counting)
     : job_(job),
       links_(job.network, job.system.local_memory_gb, job.tables),
       nodes_(job, rounds_),
@@ -14,6 +14,7 @@ PhysicalMachine::PhysicalMachine(const SimulationJob& job)
       collectives_(job, rounds_, links_, nodes_),
       messages_(job.system.rendezvous, rounds_, links_, nodes_),
       customs_(rounds_, messages_),
+      counting_(counting),
       endpoint_(job.system.endpoint_delay_ns * kPicosecondsPerNs) {}
 
 void PhysicalMachine::run() {
@@ -27,6 +28,7 @@ void PhysicalMachine::handle(const PhysicalEvent& event) {
     case PhysicalEventKind::delivered: return deliver(event.ref);
     case PhysicalEventKind::reduced: return collectives_.count(event.ref);
     case PhysicalEventKind::wake: return links_.wake(event.ref, rounds_.now());
+    case PhysicalEventKind::step_end: return collectives_.end_step(event.ref, event.extra);
     case PhysicalEventKind::sent: return collectives_.end_chunk(event.ref, event.extra);
     case PhysicalEventKind::node_end: return nodes_.end_later(event.ref, event.extra);
     case PhysicalEventKind::custom_step_end: return messages_.end_step(event.ref, event.extra);
@@ -106,6 +108,7 @@ void PhysicalMachine::end_custom_step(std::uint32_t run, std::uint32_t step) {
 void PhysicalMachine::register_notices() {
   constexpr std::size_t kAhead = 6;  // notices
   const std::span<const LinkNotice> notices = links_.grant(rounds_.now());
+  const bool ahead = counting_ == Counting::ahead;
   for (std::size_t i = 0; i < notices.size(); ++i) {
     const LinkNotice& notice = notices[i];
     if (i + kAhead < notices.size() && notices[i + kAhead].kind == LinkNotice::Kind::leaves) {
@@ -116,10 +119,19 @@ void PhysicalMachine::register_notices() {
       case LinkNotice::Kind::arrives: {  // transfers of collectives pass the endpoint before their data is used
         const Transfer& transfer = links_[notice.id];
         const bool has_endpoint_delay = transfer.of_collective && !transfer.to_switch;
-        rounds_.at(notice.time + (has_endpoint_delay ? endpoint_ : 0), {PhysicalEventKind::delivered, notice.id, 0});
+        const std::uint64_t time = notice.time + (has_endpoint_delay ? endpoint_ : 0);
+        if (ahead && collectives_.deliver_ahead(notice.id, time)) {
+          ++delivered_;
+        } else {
+          rounds_.at(time, {PhysicalEventKind::delivered, notice.id, 0});
+        }
         break;
       }
-      case LinkNotice::Kind::reduced: rounds_.at(notice.time, {PhysicalEventKind::reduced, notice.id, 0}); break;
+      case LinkNotice::Kind::reduced:
+        if (!ahead || !collectives_.count_ahead(notice.id, notice.time)) {
+          rounds_.at(notice.time, {PhysicalEventKind::reduced, notice.id, 0});
+        }
+        break;
       case LinkNotice::Kind::leaves: collectives_.leave(notice.id, notice.time); break;
       case LinkNotice::Kind::wakes: rounds_.at(notice.time, {PhysicalEventKind::wake, notice.id, 0}); break;
     }
@@ -131,6 +143,10 @@ void PhysicalMachine::register_notices() {
 // Most of the state of a large machine is not cached when an event is handled.
 void PhysicalMachine::prefetch(const PhysicalEvent& event, int distance) const {
   if (event.kind == PhysicalEventKind::wake) { return prefetch_wake(event.ref, distance); }
+  if (event.kind == PhysicalEventKind::step_end) {
+    if (distance > 2) { return collectives_.prefetch_progress(event.ref, event.extra); }
+    return distance > 1 ? collectives_.prefetch_step(event.ref, event.extra) : void();
+  }
   if (event.kind > PhysicalEventKind::reduced) { return; }
   const Transfer& transfer = links_[event.ref];
   if (distance > 2) {
@@ -151,6 +167,7 @@ void PhysicalMachine::prefetch_wake(std::uint32_t link, int distance) const {
   const std::uint32_t id = links_.first(link);
   if (id != kNone && links_[id].of_collective && !links_[id].has_left_source) {
     collectives_.prefetch_source(links_[id]);
+    if (!links_[id].to_switch) { collectives_.prefetch_target(links_[id]); }
   }
 }
 

@@ -29,9 +29,13 @@
 
 namespace orrery::simulate {
 
+// Messages of collectives that only add to a count: when their arrival becomes known, or one event for each (slow; the
+// reference of tests).
+enum class Counting : std::uint8_t { ahead, by_events };
+
 class PhysicalMachine {
  public:
-  explicit PhysicalMachine(const SimulationJob& job);
+  explicit PhysicalMachine(const SimulationJob& job, Counting counting = Counting::ahead);
   PhysicalMachine(const PhysicalMachine&) = delete;
   PhysicalMachine& operator=(const PhysicalMachine&) = delete;
 
@@ -73,6 +77,7 @@ class PhysicalMachine {
   PhysicalCollectives collectives_;
   PhysicalMessages messages_;
   PhysicalCustoms customs_;
+  Counting counting_;
   std::uint64_t endpoint_;  // picoseconds
   std::uint64_t delivered_ = 0;
 };

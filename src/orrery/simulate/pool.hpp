@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <new>
 #include <vector>
 
 #include "orrery/core/large_pages.hpp"
@@ -29,6 +30,13 @@ class Pool {
     }
     if (made_ == blocks_.size() * kBlock) { grow(); }
     return made_++;
+  }
+  // As take(); the object is what make() returns, constructed in its place.
+  template <class Make>
+  [[nodiscard]] std::uint32_t take(Make&& make) {
+    const std::uint32_t number = take();
+    ::new (static_cast<void*>(&(*this)[number])) T(make());
+    return number;
   }
   void give_back(std::uint32_t number) { free_.push_back(number); }
 
