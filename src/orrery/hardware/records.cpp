@@ -341,6 +341,8 @@ Record<FusionPolicy> fusion_policy() {
       .optional("fused_loss", &FusionPolicy::loss, "vocabulary loss without fp32 copies of logits in memory")
       .optional("fused_gradient_accumulation", &FusionPolicy::gradient_accumulation,
                 "weight-gradient GEMMs accumulate into the gradient buffer")
+      .optional("fused_decode_rotary", &FusionPolicy::decode_rotary,
+                "inference: rotary positions are part of attention's kernels")
       .optional("fused_experts", &FusionPolicy::experts, "activation and casts of experts are part of their GEMMs");
 }
 

@@ -52,6 +52,7 @@ struct FusionPolicy {
   bool elementwise = true;            // bias + activation; bias + dropout + residual
   bool loss = true;                   // vocabulary loss without an fp32 copy of the logits in memory
   bool gradient_accumulation = true;  // weight-gradient GEMMs accumulate into the gradient buffer
+  bool decode_rotary = false;         // rotary positions are part of the attention kernel of generated tokens
   bool experts = false;               // activation and casts between the two GEMMs of experts are part of the GEMMs
 };
 

@@ -124,7 +124,10 @@ void append_attention(std::vector<Operator>& list, const Model& model, const har
                             2.0 * z.tokens * kFloat));
   }
   if (model.qk_norm) { list.push_back(head_norms("attention.qk_norm", model, z)); }
-  if (model.position == Position::rotary) { list.push_back(rotary(z, stack.fusion.elementwise)); }
+  // An engine whose kernel of generated tokens rotates rotates a prompt where it splits and transposes queries, keys
+  // and values, which no stack is charged for.
+  const bool rotated_in_core = !z.training && stack.fusion.decode_rotary;
+  if (model.position == Position::rotary && !rotated_in_core) { list.push_back(rotary(z, stack.fusion.elementwise)); }
   append_core(list, stack, z, core);
   if (model.attention_gate) { list.push_back(output_gate(z)); }
   append_output(list, kOutput, z);

@@ -99,6 +99,7 @@ Cut any_cut() {
   c.stack.attention.kernel = maybe() ? AttentionKernel::flash : AttentionKernel::plain;
   c.stack.attention.causal_skip = maybe();
   c.stack.fusion.elementwise = maybe();
+  c.stack.fusion.decode_rotary = maybe();
   return c;
 }
 

@@ -1,6 +1,8 @@
 // Inference: prefill, a generated token, and the KV cache.
 //
 // Everywhere: b = 2 sequences; h = 8, two query heads and one key-value head of 4; two-byte elements.
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -84,6 +86,22 @@ TEST(Passes, generated_token_reads_the_cache_once) {
 // Whatever kernel the stack trains with: one position's scores are never written to memory.
 TEST(Passes, generated_token_has_a_fused_core_whatever_the_stack) {
   EXPECT_EQ(find(layer_operators(tiny_llama(), megatron_2021(), step(7)), "attention.decode").forward.n, 7);
+}
+
+// A stack whose attention kernels rotate has no such kernel for requests; training has it.
+TEST(Passes, rotary_positions_are_part_of_a_fused_core) {
+  Stack fused;
+  fused.fusion.decode_rotary = true;
+  for (const Slice& part : {prompt(4), step(7)}) {
+    const auto without = names(layer_operators(tiny_llama(), fused, part));
+    auto with = names(layer_operators(tiny_llama(), Stack{}, part));
+    const auto rotary = std::find(with.begin(), with.end(), "attention.rotary");
+    ASSERT_NE(rotary, with.end());
+    with.erase(rotary);
+    EXPECT_EQ(without, with);
+  }
+  EXPECT_EQ(names(layer_operators(tiny_llama(), fused, slice(2, 4))),
+            names(layer_operators(tiny_llama(), Stack{}, slice(2, 4))));
 }
 
 TEST(Passes, window_stops_the_growth) {
