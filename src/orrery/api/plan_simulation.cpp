@@ -140,8 +140,9 @@ std::vector<std::string> differences(const parallel::Program& program, const har
   for (std::size_t i = 0; i < families.size(); ++i) {
     const auto shape = common_shape(cluster, job, job.families[i]);
     if (shape && *shape == program.mesh.group(families[i].kind)) { continue; }
-    notes.push_back(fmt::format("{} groups differ in their shape on the cluster; estimate prices all of them as the slowest",
-                                job.families[i].name));
+    notes.push_back(
+        fmt::format("{} groups differ in their shape on the cluster; estimate prices all of them as the slowest",
+                    job.families[i].name));
   }
   const auto obstacle = fold_obstacle(cluster, job);
   if (obstacle && obstacle->is_of_messages) {

@@ -54,7 +54,7 @@ class StepSolution {
     shared_ = ports == Ports::shared ? shared_dimensions() : 0;
     if (shared_ != 0) {
       find_port_uses();
-      if (chunks_ > 1) { find_chunk_ports(); }
+      find_chunk_ports();
     }
     price_chunks();
     price_pairs();
@@ -122,23 +122,38 @@ class StepSolution {
     }
   }
 
-  // Once-a-step reductions of stages with several chunks run concurrently with backwards of other chunks.
+  // Of tasks that run concurrently with gathers of updated weights, or with reductions of other chunks of their stage.
   void find_chunk_ports() {
     for (const auto& chunk : program_.chunks) {
       auto& ports = solver_.chunk_ports_.emplace_back();
-      if (chunk.waits_for_reduce) { continue; }
-      for (const auto* segment : {&chunk.backward, &chunk.weight}) {
-        for (const auto& use : *segment) {
-          find_port_uses(use.work, true);
-          add_executions(ports.backward, static_cast<double>(use.repeat), solver_.ports_[use.work.index()], shared_);
-        }
+      if (gathers_updated_weights(chunk)) {
+        add_work(ports.forward, chunk.forward);
+        for (const auto& use : chunk.first_forward) { add_concurrent(ports.gathers, use, use.gather); }
       }
-      for (const auto& use : chunk.last_backward) {
-        if (!use.reduce) { continue; }
-        add_executions(ports.reductions, static_cast<double>(use.repeat), solver_.ports_[(*use.reduce).index()],
-                       shared_);
-      }
+      if (chunks_ == 1 || chunk.waits_for_reduce) { continue; }
+      add_work(ports.backward, chunk.backward);
+      add_work(ports.backward, chunk.weight);
+      for (const auto& use : chunk.last_backward) { add_concurrent(ports.reductions, use, use.reduce); }
     }
+  }
+
+  void add_work(PortUses& sum, const parallel::Segment& segment) {
+    for (const auto& use : segment) {
+      find_port_uses(use.work, true);
+      add_executions(sum, static_cast<double>(use.repeat), solver_.ports_[use.work.index()], shared_);
+    }
+  }
+
+  void add_concurrent(PortUses& sum, const parallel::BlockUse& use, parallel::OptionalBlockId call) {
+    if (!call) { return; }
+    find_port_uses(*call, false);
+    add_executions(sum, static_cast<double>(use.repeat), solver_.ports_[(*call).index()], shared_);
+  }
+
+  // In the first forward only. All these gathers of a stage are issued when the step starts.
+  [[nodiscard]] bool gathers_updated_weights(const ChunkProgram& chunk) const {
+    return segment_side(chunk.forward, step_.blocks).total() == Seconds(0) &&
+           segment_side(chunk.first_forward, step_.blocks).total() > Seconds(0);
   }
 
   void find_port_uses(parallel::BlockId id, bool is_work) {
@@ -307,8 +322,7 @@ class StepSolution {
       Seconds stream;
       for (std::size_t c = 0; c < chunks_; ++c) {
         const ChunkProgram& chunk = chunk_program(stage, c);
-        if (segment_side(chunk.forward, step_.blocks).total() > Seconds(0)) { continue; }
-        if (segment_side(chunk.first_forward, step_.blocks).total() == Seconds(0)) { continue; }
+        if (!gathers_updated_weights(chunk)) { continue; }
         const Seconds end = earliest_end(chunk.first_forward, step_.blocks, stream);
         ends[stage * chunks_ + c] = max(Seconds(0), end - chunk_cost(stage, c).forward_hidden);
         any = true;
@@ -342,11 +356,9 @@ class StepSolution {
   }
 
   // Time of gathers of updated weights that overlaps with the first forwards of a stage if these run without a pause.
-  // Interleaved schedules send micro-batches through a chunk in groups of pp.
   [[nodiscard]] Seconds overlapped_gathers(std::size_t stage) const {
     if (solver_.first_ends_.empty()) { return Seconds(0); }
-    const bool in_groups = program_.pipeline.schedule == parallel::ScheduleKind::interleaved;
-    const double group = in_groups ? static_cast<double>(program_.plan.pp) : 1.0;
+    const double group = forwards_in_a_row();
     Seconds gathers, before, wait;
     for (std::size_t c = 0; c < chunks_; ++c) {
       const ChunkProgram& chunk = chunk_program(stage, c);
@@ -369,35 +381,63 @@ class StepSolution {
     return reduces_later(stage) ? Seconds(0) : chunk_cost(stage, c).last_extra;
   }
 
-  // What reductions that run concurrently with later tasks of a stage do to them, and how much of the reductions is left
-  // when the tasks have ended.
+  // What gathers or reductions that run concurrently with tasks of a stage do to them, and how much of the calls is
+  // left when the tasks have ended.
   struct Contention {
     Seconds longer, left;
   };
-  // `reductions`: their time, of which `overlapped` before the stage ends if ports are not shared; `window`: from their
-  // start until then. An interleaved schedule ends with the last group of pp backwards of every chunk, and the first
-  // chunk's reductions start at the last of its group. While the stage waits, reductions have the ports alone.
-  [[nodiscard]] Contention contention(std::size_t stage, Seconds reductions, Seconds overlapped, Seconds window) const {
-    if (solver_.chunk_ports_.empty() || !(overlapped > Seconds(0)) || !(window > Seconds(0))) { return {}; }
-    PortUses work, concurrent;
-    Seconds busy;
-    for (std::size_t c = 0; c < chunks_; ++c) {
-      const auto& ports = solver_.chunk_ports_[place(stage, c).program.index()];
-      const double tasks = is_dualpipe() || c + 1 == chunks_ ? 1.0 : static_cast<double>(program_.plan.pp);
-      add_executions(work, tasks, ports.backward, shared_);
-      add_executions(concurrent, 1.0, ports.reductions, shared_);
-      busy += tasks * chunk_cost(stage, c).whole_backward();
-    }
+  // `busy`: time of the tasks. `calls`: time of the gathers or reductions, of which `overlapped` beside the tasks if
+  // ports are not shared.
+  [[nodiscard]] Contention contention(PortUses work, const PortUses& concurrent, Seconds busy, Seconds calls,
+                                      Seconds overlapped) const {
     PortUses stalls;  // of tasks that wait for gathered weights
     stalls.time = max(Seconds(0), busy - work.time);
     add_executions(work, 1.0, stalls, shared_);
     const Sharing rates = sharing(work, concurrent);
     const double progress = std::max(rates.progress, 1e-3);
-    if (is_dualpipe()) { busy = window; }
-    const Seconds waiting = std::max(0.0, 1.0 - busy / window) * overlapped;
-    const Seconds beside = overlapped - waiting, rest = reductions - waiting;
-    const Seconds together = min(min(window, busy), progress < 1.0 ? beside / progress : min(beside, rest / progress));
-    return {rates.longer * together, max(Seconds(0), rest - progress * together)};
+    const Seconds together = min(busy, progress < 1.0 ? overlapped / progress : min(overlapped, calls / progress));
+    return {rates.longer * together, max(Seconds(0), calls - progress * together)};
+  }
+
+  // `overlapped`: time of the reductions before the stage ends if ports are not shared; `window`: from their start
+  // until then. An interleaved schedule ends with the last group of pp backwards of every chunk, and the first chunk's
+  // reductions start at the last of its group. While the stage waits for others, reductions have the ports alone.
+  [[nodiscard]] Contention reduction_contention(std::size_t stage, Seconds reductions, Seconds overlapped,
+                                                Seconds window) const {
+    if (solver_.chunk_ports_.empty() || !(overlapped > Seconds(0)) || !(window > Seconds(0))) { return {}; }
+    PortUses work, concurrent;
+    Seconds tasks;
+    for (std::size_t c = 0; c < chunks_; ++c) {
+      const auto& ports = solver_.chunk_ports_[place(stage, c).program.index()];
+      const double count = is_dualpipe() || c + 1 == chunks_ ? 1.0 : static_cast<double>(program_.plan.pp);
+      add_executions(work, count, ports.backward, shared_);
+      add_executions(concurrent, 1.0, ports.reductions, shared_);
+      tasks += count * chunk_cost(stage, c).whole_backward();
+    }
+    if (is_dualpipe()) { tasks = max(tasks, window); }
+    const Seconds waiting = std::max(0.0, 1.0 - tasks / window) * overlapped;
+    return contention(work, concurrent, min(window, tasks), reductions - waiting, overlapped - waiting);
+  }
+
+  // `overlapped`: overlapped_gathers().
+  [[nodiscard]] Contention gather_contention(std::size_t stage, Seconds overlapped) const {
+    if (solver_.chunk_ports_.empty() || !(overlapped > Seconds(0))) { return {}; }
+    PortUses work, concurrent;
+    Seconds tasks;
+    for (std::size_t c = 0; c < chunks_; ++c) {
+      const auto& ports = solver_.chunk_ports_[place(stage, c).program.index()];
+      const double count = c + 1 == chunks_ ? 1.0 : forwards_in_a_row();
+      add_executions(work, count, ports.forward, shared_);
+      add_executions(concurrent, 1.0, ports.gathers, shared_);
+      tasks += count * (activation_gather(stage, c) + chunk_cost(stage, c).forward_time());
+    }
+    return contention(work, concurrent, tasks, overlapped, overlapped);
+  }
+
+  // Interleaved schedules send micro-batches through a chunk in groups of pp.
+  [[nodiscard]] double forwards_in_a_row() const {
+    const bool in_groups = program_.pipeline.schedule == parallel::ScheduleKind::interleaved;
+    return in_groups ? static_cast<double>(program_.plan.pp) : 1.0;
   }
 
   // When all gradients of a stage are synchronised, counted from the pipeline's start. Gathers of the first forwards
@@ -434,10 +474,14 @@ class StepSolution {
     }
     const Seconds overlapped = chunks_ == 1 ? Seconds(0) : max(Seconds(0), reduced - max(Seconds(0), stream - end));
     const double interference = solver_.stack_.overlap.interference;
-    const Seconds lost = max(Seconds(0), interference * overlapped - slowed) + interference * overlapped_gathers(stage);
-    const Contention ports = contention(stage, reduced, overlapped, end - first);
+    const Seconds gathers = overlapped_gathers(stage);
+    const Contention at_start = gather_contention(stage, gathers);
+    const Seconds later = at_start.longer + at_start.left;
+    const Seconds lost = max(Seconds(0), interference * overlapped - slowed) + interference * gathers;
+    const Contention ports = reduction_contention(stage, reduced, overlapped, end - first);
     const Seconds tasks_end = end + max(Seconds(0), ports.longer - shared);
-    return max(stream, tasks_end + max(lost, ports.left)) + segment_time(rank_class.finish_reduce, step_.blocks);
+    return later + max(stream, tasks_end + max(lost, ports.left)) +
+           segment_time(rank_class.finish_reduce, step_.blocks);
   }
 
   void find_critical_stage() {

@@ -37,8 +37,8 @@ int outermost_difference(const hardware::Cluster& cluster, std::int64_t a, std::
   return outermost;
 }
 
-// Members of a group on each dimension, if its blocks of every dimension have equally many: nodes as many devices, blocks
-// of nodes as many nodes, and so on.
+// Members of a group on each dimension, if its blocks of every dimension have equally many: nodes as many devices,
+// blocks of nodes as many nodes, and so on.
 std::optional<std::vector<std::int64_t>> widths(const hardware::Cluster& cluster, std::set<std::int64_t> blocks) {
   std::vector<std::int64_t> list;
   for (const auto& dimension : cluster.dimensions) {
