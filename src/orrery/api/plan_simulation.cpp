@@ -85,14 +85,7 @@ constexpr Seconds kNotable(1e-6);  // shorter effects have no note
 
 std::vector<std::string> notes_on_order(const parallel::Program& program, const network::Fabric& fabric) {
   std::vector<std::string> notes;
-  if (program.job.is_inference()) {
-    if (program.plan.pp > 1 && program.pipeline.micro_batches > 1 && program.job.generate > 1) {
-      notes.emplace_back(
-          "decode of a micro-batch starts when its own prefill has ended; estimate waits for the prefill of "
-          "all micro-batches");
-    }
-    return notes;
-  }
+  if (program.job.is_inference()) { return notes; }
   if (const Seconds slack = optimizer_slack(program, fabric); slack > kNotable) {
     notes.push_back(
         fmt::format("a stage starts its optimizer when its own gradients are synchronized; estimate waits for "
@@ -147,8 +140,9 @@ std::vector<std::string> differences(const parallel::Program& program, const har
   for (std::size_t i = 0; i < families.size(); ++i) {
     const auto shape = common_shape(cluster, job, job.families[i]);
     if (shape && *shape == program.mesh.group(families[i].kind)) { continue; }
-    notes.push_back(fmt::format("{} groups differ in their shape on the cluster; estimate prices all of them alike",
-                                job.families[i].name));
+    notes.push_back(
+        fmt::format("{} groups differ in their shape on the cluster; estimate prices all of them as the slowest",
+                    job.families[i].name));
   }
   const auto obstacle = fold_obstacle(cluster, job);
   if (obstacle && obstacle->is_of_messages) {

@@ -116,18 +116,22 @@ class BatchSolver {
     return times;
   }
 
+  // The time to send a token of each sequence of a micro-batch from the last stage to the first.
+  [[nodiscard]] Seconds return_time() const {
+    return hop(stages_ - 1, Bytes(kTokenId * static_cast<double>(program_.plan.micro_batch)));
+  }
+
   void run_prefill() {
-    round(times_of(prefill_), program_.transfer_bytes, Seconds(0));
+    round(times_of(prefill_), program_.transfer_bytes, return_time());
     charge(prefill_);
     generation_.prefill = free_.back();
   }
 
+  // A micro-batch decodes as soon as its own prefill has ended, and a stage when it has done all prefill.
   void run_decode() {
     const auto& job = program_.job;
     const Bytes transfer = program_.transfer_bytes / static_cast<double>(job.prompt);  // one token of each sequence
-    const Seconds back = hop(stages_ - 1, Bytes(kTokenId * static_cast<double>(program_.plan.micro_batch)));
-    std::fill(ready_.begin(), ready_.end(), generation_.prefill + back);
-    std::fill(free_.begin(), free_.end(), generation_.prefill);
+    const Seconds back = return_time();
     Seconds end = generation_.prefill;
     std::vector<Cost> costs(decode_.size());
     for (std::int64_t token = 1; token < job.generate; ++token) {

@@ -134,9 +134,10 @@ TEST(Inference, the_pipeline_follows_its_recurrence) {
       const Generation generation = s.solved();
       EXPECT_NEAR(generation.prefill.value(), latest.value(), 1e-9 * latest.value());
       const Seconds started = latest;
+      std::vector<Seconds> left, busy_until(stages);  // a micro-batch decodes when its own prefill has ended
+      for (const auto& ends : end) { left.push_back(ends.back()); }
+      for (std::size_t i = 0; i < stages; ++i) { busy_until[i] = end.back()[i]; }
       const Seconds back = hop(stages - 1, Bytes(8.0 * static_cast<double>(s.plan.micro_batch)));
-      std::vector<Seconds> left(end.size(), started);
-      std::vector<Seconds> busy_until(stages, started);
       for (std::int64_t token = 1; token < s.job.generate; ++token) {
         for (std::size_t j = 0; j < end.size(); ++j) {
           Seconds at = left[j] + back;

@@ -19,6 +19,22 @@ PortUses& PortUses::operator+=(const PortUses& other) {
   return *this;
 }
 
+void add_executions(PortUses& sum, double repeat, const PortUses& block, unsigned dimensions) {
+  for (std::size_t d = 0; dimensions >> d != 0; ++d) {
+    if ((dimensions >> d & 1U) == 0) { continue; }
+    PortUse& use = sum.dimensions[d];
+    const PortUse& more = block.dimensions[d];
+    use.time += repeat * more.time;
+    use.load += repeat * more.load;
+    use.small_time += repeat * more.small_time;
+    use.small_load += repeat * more.small_load;
+    use.contended += repeat * ((block.contended_on >> d & 1U) != 0 ? more.contended : block.time);
+  }
+  sum.used |= block.used & dimensions;
+  sum.contended_on |= dimensions;
+  sum.time += repeat * block.time;
+}
+
 namespace {
 
 // Mean speed of calls with the shares of `use`, which take `time` in all, while another call takes `share` of the port,

@@ -18,16 +18,20 @@ namespace orrery::estimate {
 struct PortUse {
   Seconds time, load;              // sums over the calls with more than half of the port; load: its time at full rate
   Seconds small_time, small_load;  // ... with less
-  Seconds contended;               // time of the whole block if the calls have half of the port
+  Seconds contended;               // time of the whole block if the calls have half of the port; see contended_on
 };
 
 struct PortUses {
   std::array<PortUse, hardware::kMaxDimensions> dimensions;
-  unsigned used = 0;  // bit d: the block uses dimension d
-  Seconds time;       // of the block
+  unsigned used = 0;          // bit d: the block uses dimension d
+  unsigned contended_on = 0;  // bit d: `contended` is known
+  Seconds time;               // of the block
 
   PortUses& operator+=(const PortUses& other);  // one block of collectives, then the other; leaves out `contended`
 };
+
+// Adds `repeat` executions of a block, `contended` included, on these dimensions (bits).
+void add_executions(PortUses& sum, double repeat, const PortUses& block, unsigned dimensions);
 
 // A block and concurrent calls, for as long as both run. Both per second of the block alone.
 struct Sharing {

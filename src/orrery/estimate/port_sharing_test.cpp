@@ -16,6 +16,7 @@ PortUses one_call(double time, double load) {
   (is_small ? use.small_time : use.time) = Seconds(time);
   (is_small ? use.small_load : use.load) = Seconds(load);
   use.contended = Seconds(std::max(time, 2.0 * load));
+  uses.contended_on = 1;
   return uses;
 }
 
@@ -44,6 +45,21 @@ TEST(PortSharing, other_dimensions_are_not_shared) {
   std::swap(concurrent.dimensions[0], concurrent.dimensions[1]);
   concurrent.used = 2;
   EXPECT_FALSE(sharing(one_call(1.0, 1.0), concurrent).any());
+}
+
+// Three blocks of 2 s on the port and one of 1 s without calls, 7 s in all. Beside reductions that fill the port the
+// three take 4 s each, so all take 13 s. The reductions pass 6 s of their time at half speed during 12 s, and 1 s
+// during the block without calls.
+TEST(PortSharing, tasks_of_several_blocks_count_as_one_block) {
+  PortUses silent;
+  silent.time = Seconds(1.0);
+  PortUses tasks;
+  add_executions(tasks, 3.0, one_call(2.0, 2.0), 1);
+  add_executions(tasks, 1.0, silent, 1);
+  EXPECT_DOUBLE_EQ(tasks.time.value(), 7.0);
+  const Sharing both = sharing(tasks, one_call(1.0, 1.0));
+  EXPECT_DOUBLE_EQ(7.0 * (1.0 + both.longer), 13.0);
+  EXPECT_DOUBLE_EQ(7.0 * both.progress, 7.0);
 }
 
 // Per second of the block alone, the port carries its load and that of the others: never more than the wall time.

@@ -239,14 +239,19 @@ PortUses port_uses(const Block& block, Seconds time, const parallel::Mesh& mesh,
   return uses;
 }
 
-void find_contended_times(PortUses& uses, const Block& block, const parallel::Mesh& mesh, network::PriceCache& cache) {
+void find_contended_times(PortUses& uses, unsigned dimensions, const Block& block, const parallel::Mesh& mesh,
+                          network::PriceCache& cache) {
+  const unsigned wanted = uses.used & dimensions & ~uses.contended_on;
+  if (wanted == 0) { return; }
+  uses.contended_on |= wanted;
   // If compute waits for every call, and the host for none, the block takes as much longer as its calls.
   const auto is_simple = [&](const Item& item) {
     const CollectiveLaunch* launch = item.collective();
     return launch == nullptr || (!launch->asynchronous && route_of(launch->call, mesh) != Route::node_dispatch);
   };
   const bool adds_up = uses.time > block.launch && std::all_of(block.items.begin(), block.items.end(), is_simple);
-  for (std::size_t d = 0; uses.used >> d != 0; ++d) {
+  for (std::size_t d = 0; wanted >> d != 0; ++d) {
+    if ((wanted >> d & 1U) == 0) { continue; }
     PortUse& use = uses.dimensions[d];
     use.contended = uses.time;
     if (use.time == Seconds(0)) { continue; }

@@ -76,7 +76,7 @@ using parallel::price_kernel;
                                  network::PriceCache& cache);
 
 // Sets PortUse::contended, of the same block.
-void find_contended_times(PortUses& uses, const parallel::Block& block, const parallel::Mesh& mesh,
+void find_contended_times(PortUses& uses, unsigned dimensions, const parallel::Block& block, const parallel::Mesh& mesh,
                           network::PriceCache& cache);
 
 // When each stream of a rank is free.

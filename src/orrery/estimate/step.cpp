@@ -50,7 +50,12 @@ class StepSolution {
     known_ = known;
     price_blocks();
     solver_.ports_.clear();
-    if (ports == Ports::shared && shares_ports()) { find_port_uses(); }
+    solver_.chunk_ports_.clear();
+    shared_ = ports == Ports::shared ? shared_dimensions() : 0;
+    if (shared_ != 0) {
+      find_port_uses();
+      find_chunk_ports();
+    }
     price_chunks();
     price_pairs();
     step_.input_gather = price_input_gather(program_, solver_.fabric_);
@@ -89,16 +94,14 @@ class StepSolution {
     return bits;
   }
 
-  // Whether gathers and reductions of weights use ports that collectives inside blocks use, too.
-  [[nodiscard]] bool shares_ports() const {
+  // Dimensions whose ports gathers and reductions of weights use, and collectives inside blocks, too.
+  [[nodiscard]] unsigned shared_dimensions() const {
     using enum parallel::GroupKind;
-    const unsigned replicas = dimensions_of({dp});
-    if ((replicas & dimensions_of({tp, cp, tables, table_copies})) != 0) { return true; }
+    const unsigned shared = dimensions_of({dp}) & dimensions_of({tp, cp, tables, table_copies});
     const bool has_experts = std::any_of(program_.classes.begin(), program_.classes.end(), [](const auto& rank_class) {
       return rank_class.expert_parameters > 0.0 || rank_class.frozen_expert > 0.0;
     });
-    const unsigned expert_replicas = dimensions_of({dp, expert_dp});
-    return has_experts && (expert_replicas & dimensions_of({tp, cp, ep, etp})) != 0;
+    return has_experts ? shared | (dimensions_of({dp, expert_dp}) & dimensions_of({tp, cp, ep, etp})) : shared;
   }
 
   // Of blocks that run concurrently with a gather or reduction, and of these.
@@ -119,6 +122,40 @@ class StepSolution {
     }
   }
 
+  // Of tasks that run concurrently with gathers of updated weights, or with reductions of other chunks of their stage.
+  void find_chunk_ports() {
+    for (const auto& chunk : program_.chunks) {
+      auto& ports = solver_.chunk_ports_.emplace_back();
+      if (gathers_updated_weights(chunk)) {
+        add_work(ports.forward, chunk.forward);
+        for (const auto& use : chunk.first_forward) { add_concurrent(ports.gathers, use, use.gather); }
+      }
+      if (chunks_ == 1 || chunk.waits_for_reduce) { continue; }
+      add_work(ports.backward, chunk.backward);
+      add_work(ports.backward, chunk.weight);
+      for (const auto& use : chunk.last_backward) { add_concurrent(ports.reductions, use, use.reduce); }
+    }
+  }
+
+  void add_work(PortUses& sum, const parallel::Segment& segment) {
+    for (const auto& use : segment) {
+      find_port_uses(use.work, true);
+      add_executions(sum, static_cast<double>(use.repeat), solver_.ports_[use.work.index()], shared_);
+    }
+  }
+
+  void add_concurrent(PortUses& sum, const parallel::BlockUse& use, parallel::OptionalBlockId call) {
+    if (!call) { return; }
+    find_port_uses(*call, false);
+    add_executions(sum, static_cast<double>(use.repeat), solver_.ports_[(*call).index()], shared_);
+  }
+
+  // In the first forward only. All these gathers of a stage are issued when the step starts.
+  [[nodiscard]] bool gathers_updated_weights(const ChunkProgram& chunk) const {
+    return segment_side(chunk.forward, step_.blocks).total() == Seconds(0) &&
+           segment_side(chunk.first_forward, step_.blocks).total() > Seconds(0);
+  }
+
   void find_port_uses(parallel::BlockId id, bool is_work) {
     PortUses& uses = solver_.ports_[id.index()];
     if (uses.time > Seconds(0)) { return; }  // known
@@ -129,14 +166,15 @@ class StepSolution {
     }
     known_->port_uses.resize(known_->blocks.size());
     auto& kept = known_->port_uses[id.index()];
-    if (!kept) { kept = computed_uses(id, true); }
+    if (!kept) { kept = computed_uses(id, false); }
+    if (is_work) { find_contended_times(*kept, shared_, program_.block(id), program_.mesh, solver_.prices_); }
     uses = *kept;
   }
 
   [[nodiscard]] PortUses computed_uses(parallel::BlockId id, bool is_work) {
     const parallel::Block& block = program_.block(id);
     PortUses uses = port_uses(block, step_.blocks[id.index()].time, program_.mesh, solver_.prices_);
-    if (is_work) { find_contended_times(uses, block, program_.mesh, solver_.prices_); }
+    if (is_work) { find_contended_times(uses, shared_, block, program_.mesh, solver_.prices_); }
     return uses;
   }
 
@@ -284,8 +322,7 @@ class StepSolution {
       Seconds stream;
       for (std::size_t c = 0; c < chunks_; ++c) {
         const ChunkProgram& chunk = chunk_program(stage, c);
-        if (segment_side(chunk.forward, step_.blocks).total() > Seconds(0)) { continue; }
-        if (segment_side(chunk.first_forward, step_.blocks).total() == Seconds(0)) { continue; }
+        if (!gathers_updated_weights(chunk)) { continue; }
         const Seconds end = earliest_end(chunk.first_forward, step_.blocks, stream);
         ends[stage * chunks_ + c] = max(Seconds(0), end - chunk_cost(stage, c).forward_hidden);
         any = true;
@@ -319,11 +356,9 @@ class StepSolution {
   }
 
   // Time of gathers of updated weights that overlaps with the first forwards of a stage if these run without a pause.
-  // Interleaved schedules send micro-batches through a chunk in groups of pp.
   [[nodiscard]] Seconds overlapped_gathers(std::size_t stage) const {
     if (solver_.first_ends_.empty()) { return Seconds(0); }
-    const bool in_groups = program_.pipeline.schedule == parallel::ScheduleKind::interleaved;
-    const double group = in_groups ? static_cast<double>(program_.plan.pp) : 1.0;
+    const double group = forwards_in_a_row();
     Seconds gathers, before, wait;
     for (std::size_t c = 0; c < chunks_; ++c) {
       const ChunkProgram& chunk = chunk_program(stage, c);
@@ -346,6 +381,65 @@ class StepSolution {
     return reduces_later(stage) ? Seconds(0) : chunk_cost(stage, c).last_extra;
   }
 
+  // What gathers or reductions that run concurrently with tasks of a stage do to them, and how much of the calls is
+  // left when the tasks have ended.
+  struct Contention {
+    Seconds longer, left;
+  };
+  // `busy`: time of the tasks. `calls`: time of the gathers or reductions, of which `overlapped` beside the tasks if
+  // ports are not shared.
+  [[nodiscard]] Contention contention(PortUses work, const PortUses& concurrent, Seconds busy, Seconds calls,
+                                      Seconds overlapped) const {
+    PortUses stalls;  // of tasks that wait for gathered weights
+    stalls.time = max(Seconds(0), busy - work.time);
+    add_executions(work, 1.0, stalls, shared_);
+    const Sharing rates = sharing(work, concurrent);
+    const double progress = std::max(rates.progress, 1e-3);
+    const Seconds together = min(busy, progress < 1.0 ? overlapped / progress : min(overlapped, calls / progress));
+    return {rates.longer * together, max(Seconds(0), calls - progress * together)};
+  }
+
+  // `overlapped`: time of the reductions before the stage ends if ports are not shared; `window`: from their start
+  // until then. An interleaved schedule ends with the last group of pp backwards of every chunk, and the first chunk's
+  // reductions start at the last of its group. While the stage waits for others, reductions have the ports alone.
+  [[nodiscard]] Contention reduction_contention(std::size_t stage, Seconds reductions, Seconds overlapped,
+                                                Seconds window) const {
+    if (solver_.chunk_ports_.empty() || !(overlapped > Seconds(0)) || !(window > Seconds(0))) { return {}; }
+    PortUses work, concurrent;
+    Seconds tasks;
+    for (std::size_t c = 0; c < chunks_; ++c) {
+      const auto& ports = solver_.chunk_ports_[place(stage, c).program.index()];
+      const double count = is_dualpipe() || c + 1 == chunks_ ? 1.0 : static_cast<double>(program_.plan.pp);
+      add_executions(work, count, ports.backward, shared_);
+      add_executions(concurrent, 1.0, ports.reductions, shared_);
+      tasks += count * chunk_cost(stage, c).whole_backward();
+    }
+    if (is_dualpipe()) { tasks = max(tasks, window); }
+    const Seconds waiting = std::max(0.0, 1.0 - tasks / window) * overlapped;
+    return contention(work, concurrent, min(window, tasks), reductions - waiting, overlapped - waiting);
+  }
+
+  // `overlapped`: overlapped_gathers().
+  [[nodiscard]] Contention gather_contention(std::size_t stage, Seconds overlapped) const {
+    if (solver_.chunk_ports_.empty() || !(overlapped > Seconds(0))) { return {}; }
+    PortUses work, concurrent;
+    Seconds tasks;
+    for (std::size_t c = 0; c < chunks_; ++c) {
+      const auto& ports = solver_.chunk_ports_[place(stage, c).program.index()];
+      const double count = c + 1 == chunks_ ? 1.0 : forwards_in_a_row();
+      add_executions(work, count, ports.forward, shared_);
+      add_executions(concurrent, 1.0, ports.gathers, shared_);
+      tasks += count * (activation_gather(stage, c) + chunk_cost(stage, c).forward_time());
+    }
+    return contention(work, concurrent, tasks, overlapped, overlapped);
+  }
+
+  // Interleaved schedules send micro-batches through a chunk in groups of pp.
+  [[nodiscard]] double forwards_in_a_row() const {
+    const bool in_groups = program_.pipeline.schedule == parallel::ScheduleKind::interleaved;
+    return in_groups ? static_cast<double>(program_.plan.pp) : 1.0;
+  }
+
   // When all gradients of a stage are synchronised, counted from the pipeline's start. Gathers of the first forwards
   // slow the compute that they overlap with, and reductions that run longer than their chunk's last backward slow later
   // tasks of the stage; these losses are added at the end of the pipeline.
@@ -353,7 +447,8 @@ class StepSolution {
     const auto& rank_class = program_.classes[class_of(stage)];
     const Seconds end = clock_.seconds(pipeline_->stage_end[stage]);
     Seconds stream, reduced;  // end and duration of data-parallel reductions
-    Seconds slowed;           // by them, in last backwards
+    Seconds slowed, shared;   // by them, in last backwards: by interference, and by shared ports
+    Seconds first = end;      // start of the first reductions
     for (const std::size_t c : chunks_by_gradient_completion(stage)) {
       const auto& chunk = chunk_program(stage, c);
       if (chunk.waits_for_reduce) { continue; }
@@ -361,12 +456,15 @@ class StepSolution {
       reduced += cost.reductions;
       if (reduces_later(stage)) {
         const Seconds start = chunks_ == 1 ? end : clock_.seconds(pipeline_->aligned_reduce_start[stage * chunks_ + c]);
+        first = min(first, start);
         stream = max(stream, start) + cost.reductions;
         continue;
       }
       const Seconds start = clock_.seconds(pipeline_->last_backward_start[stage * chunks_ + c]) +
                             (splits() ? -1.0 * cost.weight_hidden : gradient_gather(stage, c) - cost.backward_hidden);
       slowed += cost.last_slowed;
+      shared += cost.last_extra - cost.last_slowed;
+      first = min(first, start);
       if (stream <= start) {
         stream = start + cost.last_side;
       } else {
@@ -376,8 +474,14 @@ class StepSolution {
     }
     const Seconds overlapped = chunks_ == 1 ? Seconds(0) : max(Seconds(0), reduced - max(Seconds(0), stream - end));
     const double interference = solver_.stack_.overlap.interference;
-    const Seconds lost = max(Seconds(0), interference * overlapped - slowed) + interference * overlapped_gathers(stage);
-    return max(end + lost, stream) + segment_time(rank_class.finish_reduce, step_.blocks);
+    const Seconds gathers = overlapped_gathers(stage);
+    const Contention at_start = gather_contention(stage, gathers);
+    const Seconds later = at_start.longer + at_start.left;
+    const Seconds lost = max(Seconds(0), interference * overlapped - slowed) + interference * gathers;
+    const Contention ports = reduction_contention(stage, reduced, overlapped, end - first);
+    const Seconds tasks_end = end + max(Seconds(0), ports.longer - shared);
+    return later + max(stream, tasks_end + max(lost, ports.left)) +
+           segment_time(rank_class.finish_reduce, step_.blocks);
   }
 
   void find_critical_stage() {
@@ -461,7 +565,8 @@ class StepSolution {
   StepSolver& solver_;
   Step& step_;
   WorkPrice* known_ = nullptr;
-  std::size_t chunks_;  // per rank
+  unsigned shared_ = 0;  // shared_dimensions(); 0 if ports are not shared
+  std::size_t chunks_;   // per rank
   Clock clock_{Seconds(0)};
   std::vector<Ticks>&forward_ = solver_.forward_, &backward_ = solver_.backward_, &weight_ = solver_.weight_;
   std::vector<Ticks>&pair_ = solver_.pair_, &transfer_ = solver_.transfer_, &first_end_ = solver_.first_end_;

@@ -71,6 +71,11 @@ class StepSolver {
   // Durations for PipelineTimes.
   std::vector<parallel::Ticks> forward_, backward_, weight_, pair_, transfer_, first_end_, last_extra_;
   std::vector<PortUses> ports_;  // [block]; empty if none meet
+  struct ChunkPorts {
+    PortUses forward, gathers;      // of one micro-batch; of updated weights, once a step
+    PortUses backward, reductions;  // of one micro-batch; once a step
+  };
+  std::vector<ChunkPorts> chunk_ports_;  // [chunk program]; empty if ports are not shared
   std::vector<Seconds> first_ends_, transfers_;
 
   friend class StepSolution;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 #include "orrery/core/error.hpp"
 
@@ -200,6 +203,89 @@ network::Group strided_group(const Layout& layout, std::int64_t stride, std::int
     members[static_cast<std::size_t>(dimension)] *= here;
   });
   return even ? group_of(members) : network::Group{{{outermost_dimension(layout), degree}}, false};
+}
+
+network::Group shape_of(const Layout& layout, std::span<const std::uint32_t> ranks) {
+  std::vector<std::int64_t> blocks;  // that have members, of the dimension: first single devices
+  for (const std::uint32_t rank : ranks) { blocks.push_back(device_of(layout, rank)); }
+  std::sort(blocks.begin(), blocks.end());
+  network::Group shape;
+  int outermost = 0;
+  bool even = true;
+  for (int d = 0; d <= outermost_dimension(layout); ++d) {
+    std::vector<std::int64_t> outer, inside;  // blocks of the next dimension, and how many of these are in them
+    for (const std::int64_t block : blocks) {
+      const std::int64_t place = block / positions_on(layout, d);
+      if (outer.empty() || outer.back() != place) {
+        outer.push_back(place);
+        inside.push_back(0);
+      }
+      ++inside.back();
+    }
+    even = even && std::all_of(inside.begin(), inside.end(), [&](auto count) { return count == inside.front(); });
+    if (blocks.size() > outer.size()) {
+      shape.extents.push_back({d, inside.front()});
+      outermost = d;
+    }
+    blocks = std::move(outer);
+  }
+  if (even) { return shape; }
+  const auto count = static_cast<std::int64_t>(ranks.size());
+  shape.extents = {{outermost, count}};
+  shape.regular = count == 2;
+  return shape;
+}
+
+namespace {
+
+// Whether an even group is slower than another one of as many members: it has more members farther out.
+bool is_slower(const network::Group& a, const network::Group& b) {
+  const auto& x = a.extents;
+  const auto& y = b.extents;
+  if (y.empty()) { return !x.empty(); }
+  for (std::size_t i = 1; i <= std::min(x.size(), y.size()); ++i) {
+    const network::Extent& left = x[x.size() - i];
+    const network::Extent& right = y[y.size() - i];
+    if (left.dimension != right.dimension) { return left.dimension > right.dimension; }
+    if (left.members != right.members) { return left.members > right.members; }
+  }
+  return false;
+}
+
+// Whether groups that span `span` ranks can all be even: no end of a block of ranks divides one of them, or it halves
+// some.
+bool may_be_even(const Layout& layout, std::int64_t stride, std::int64_t span) {
+  std::int64_t block = 1;
+  for (std::size_t i = 0; i + 1 < layout.size(); ++i) {
+    block *= layout[i].members;
+    const bool nests = block % span == 0 || span % block == 0 || (block > span && 2 * block % span == 0);
+    if (!nests || (block % stride != 0 && stride % block != 0)) { return false; }
+  }
+  return true;
+}
+
+}  // namespace
+
+network::Group slowest_group(const Layout& layout, std::int64_t stride, std::int64_t degree, std::int64_t ranks) {
+  const network::Group even = strided_group(layout, stride, degree);
+  if (even.regular || degree == 1 || !may_be_even(layout, stride, stride * degree)) { return even; }
+  std::int64_t inner = 1;  // ranks inside one value of the outermost digit: groups as many ranks apart are alike
+  for (std::size_t i = 0; i + 1 < layout.size(); ++i) { inner *= layout[i].members; }
+  const std::int64_t span = stride * degree;
+  const std::int64_t end = std::min(ranks, std::lcm(span, inner));
+  network::Group slowest;
+  std::vector<std::uint32_t> members(static_cast<std::size_t>(degree));
+  for (std::int64_t block = 0; block + span <= end; block += span) {
+    for (std::int64_t first = block; first < block + stride; ++first) {
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        members[i] = static_cast<std::uint32_t>(first + static_cast<std::int64_t>(i) * stride);
+      }
+      const network::Group shape = shape_of(layout, members);
+      if (!shape.regular) { return even; }
+      if (is_slower(shape, slowest)) { slowest = shape; }
+    }
+  }
+  return slowest.extents.empty() ? even : slowest;
 }
 
 }  // namespace orrery::parallel

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/network/group.hpp"
@@ -52,5 +53,15 @@ using RankDigits = network::InlineList<RankDigit, kMostDigits>;
 
 // The same ranks as extents; irregular on the outermost dimension if they have no digits.
 [[nodiscard]] network::Group strided_group(const Layout& layout, std::int64_t stride, std::int64_t degree);
+
+// The extents of a list of ranks: as many on each node, on each block of nodes, and so on, at any positions. Irregular
+// if they are not; two ranks are a group on the outermost dimension in which they differ.
+[[nodiscard]] network::Group shape_of(const Layout& layout, std::span<const std::uint32_t> ranks);
+
+// The shape of the groups of `degree` ranks, `stride` apart, that ranks 0 to `ranks` - 1 are divided into. Where groups
+// differ in shape, that of the slowest: the one with the most members on the outermost dimension. If some do not fill
+// nodes evenly, all members are on the outermost dimension of the layout (irregular).
+[[nodiscard]] network::Group slowest_group(const Layout& layout, std::int64_t stride, std::int64_t degree,
+                                           std::int64_t ranks);
 
 }  // namespace orrery::parallel

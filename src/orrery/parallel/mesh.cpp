@@ -26,10 +26,13 @@ int dimension_crossed(const Layout& layout, std::int64_t ranks_per_stage, std::i
 
 SliceGroups groups_of_slice(const Layout& layout, const Plan& plan) {
   const auto group = [&](std::int64_t stride, std::int64_t degree) {
-    return degree > 1 ? strided_group(layout, stride, degree) : network::Group{};
+    return degree > 1 ? slowest_group(layout, stride, degree, plan.devices()) : network::Group{};
   };
   SliceGroups groups{
-      group(1, plan.tp), group(plan.tp, plan.cp), group(1, plan.etp), group(plan.etp, plan.ep), {}, {}, {}};
+      group(1, plan.tp), group(plan.tp, plan.cp), group(1, plan.etp), group(plan.etp, plan.ep), {}, {}, {}, {}};
+  if (plan.ep > 1 && !strided_group(layout, plan.etp, plan.ep).regular) {
+    groups.uneven_ep = {{{outermost_dimension(layout), plan.ep}}, false};
+  }
   if (plan.tables.sharding == workload::TableSharding::none) { return groups; }
   const std::int64_t ranks = plan.table_ranks();
   groups.tables = group(1, ranks);
@@ -52,6 +55,11 @@ void Mesh::set(const SliceGroups& slice) {
   group(GroupKind::tables) = slice.tables;
   group(GroupKind::table_copies) = slice.table_copies;
   if (!slice.replicas.extents.empty()) { group(GroupKind::dp) = slice.replicas; }
+  if (!slice.uneven_ep.extents.empty()) {  // dispatch once per node is one exchange between all of them
+    const bool on_node = slice.uneven_ep.extents.back().dimension == 0;
+    group(on_node ? GroupKind::ep_node : GroupKind::ep_across) = slice.uneven_ep;
+    return;
+  }
   for (const auto& extent : slice.ep.extents) {
     auto& part = group(extent.dimension == 0 ? GroupKind::ep_node : GroupKind::ep_across);
     part.extents.push_back(extent);
@@ -64,7 +72,9 @@ bool is_placed(const hardware::Cluster& cluster, const Plan& plan) {
 }
 
 network::Group strided_group(const hardware::Cluster& cluster, std::int64_t stride, std::int64_t degree) {
-  return strided_group(rank_order(cluster), stride, degree);
+  std::int64_t ranks = 1;
+  for (const auto& dimension : cluster.dimensions) { ranks *= dimension.size; }
+  return slowest_group(rank_order(cluster), stride, degree, ranks);
 }
 
 Mesh make_mesh(const hardware::Cluster& cluster, const Plan& plan) {
@@ -72,7 +82,7 @@ Mesh make_mesh(const hardware::Cluster& cluster, const Plan& plan) {
   const Layout layout = layout_of(cluster, plan);
   const std::int64_t stage_ranks = plan.stage_ranks();
   const auto set = [&](GroupKind kind, std::int64_t stride, std::int64_t degree) {
-    if (degree > 1) { mesh.group(kind) = strided_group(layout, stride, degree); }
+    if (degree > 1) { mesh.group(kind) = slowest_group(layout, stride, degree, plan.devices()); }
   };
   mesh.set(groups_of_slice(layout, plan));
   set(GroupKind::dp, plan.tp, plan.replicas());

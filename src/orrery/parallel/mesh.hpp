@@ -39,6 +39,7 @@ inline constexpr std::size_t kGroupKinds = 16;
 struct SliceGroups {
   network::Group tp, cp, etp, ep;
   network::Group tables, table_copies, replicas;  // recommenders; replicas: all ranks with samples of their own
+  network::Group uneven_ep;                       // if ep groups do not fill nodes evenly: all members of one
   friend bool operator==(const SliceGroups&, const SliceGroups&) = default;
 };
 
@@ -52,8 +53,8 @@ struct Mesh {
   void set(const SliceGroups& slice);  // sets these and both halves of ep; dp = replicas
 };
 
-// The ranks first, first + stride, ..., degree of them, as extents on the cluster's dimensions.
-// Irregular when they do not fill blocks of a dimension evenly.
+// The groups of `degree` ranks, `stride` apart, that the cluster's devices are divided into, as extents on its
+// dimensions; of groups of different shapes, the slowest (slowest_group()).
 [[nodiscard]] network::Group strided_group(const hardware::Cluster& cluster, std::int64_t stride, std::int64_t degree);
 
 // Whether the pinned groups fill the dimensions evenly: the groups pinned to a dimension fill it, or an even part of

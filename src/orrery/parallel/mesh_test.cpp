@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "orrery/parallel/layout.hpp"
 #include "orrery/parallel/mesh.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
@@ -36,39 +37,56 @@ int outermost_difference(const hardware::Cluster& cluster, std::int64_t a, std::
   return outermost;
 }
 
-// Distinct coordinates of some devices along each dimension.
-std::vector<std::int64_t> widths(const hardware::Cluster& cluster, const std::vector<std::int64_t>& devices) {
-  std::vector<std::set<std::int64_t>> seen(cluster.dimensions.size());
-  for (const auto device : devices) {
-    const auto place = coordinates(cluster, device);
-    for (std::size_t d = 0; d < place.size(); ++d) { seen[d].insert(place[d]); }
-  }
+// Members of a group on each dimension, if its blocks of every dimension have equally many: nodes as many devices,
+// blocks of nodes as many nodes, and so on.
+std::optional<std::vector<std::int64_t>> widths(const hardware::Cluster& cluster, std::set<std::int64_t> blocks) {
   std::vector<std::int64_t> list;
-  for (const auto& values : seen) { list.push_back(static_cast<std::int64_t>(values.size())); }
+  for (const auto& dimension : cluster.dimensions) {
+    std::map<std::int64_t, std::int64_t> inside;
+    for (const auto block : blocks) { ++inside[block / dimension.size]; }
+    blocks.clear();
+    for (const auto& [outer, count] : inside) {
+      if (count != inside.begin()->second) { return std::nullopt; }
+      blocks.insert(outer);
+    }
+    list.push_back(inside.begin()->second);
+  }
   return list;
 }
 
-// The extents of all groups {base + i stride} of a plan (bases: multiples of degree x stride plus less than stride), if
-// all of them are boxes of the same shape; otherwise nothing.
+// The extents of the slowest of all groups {base + i stride} of a plan (bases: multiples of degree x stride plus less
+// than stride), that with most members on the outermost dimension; nothing if some are uneven.
 std::optional<std::vector<network::Extent>> enumerated(const hardware::Cluster& cluster, std::int64_t stride,
                                                        std::int64_t degree) {
-  std::optional<std::vector<std::int64_t>> common;
+  std::vector<std::int64_t> slowest;  // from outside
   for (std::int64_t block = 0; block < cluster.devices; block += stride * degree) {
     for (std::int64_t base = block; base < block + stride; ++base) {
-      std::vector<std::int64_t> members;
-      for (std::int64_t i = 0; i < degree; ++i) { members.push_back(base + i * stride); }
+      std::set<std::int64_t> members;
+      for (std::int64_t i = 0; i < degree; ++i) { members.insert(base + i * stride); }
       const auto shape = widths(cluster, members);
-      std::int64_t volume = 1;
-      for (const auto width : shape) { volume *= width; }
-      if (volume != degree || (common && *common != shape)) { return std::nullopt; }
-      common = shape;
+      if (!shape) { return std::nullopt; }
+      slowest = std::max(slowest, std::vector<std::int64_t>(shape->rbegin(), shape->rend()));
     }
   }
   std::vector<network::Extent> extents;
-  for (std::size_t d = 0; d < common->size(); ++d) {
-    if ((*common)[d] > 1) { extents.push_back({static_cast<int>(d), (*common)[d]}); }
+  for (std::size_t d = 0; d < slowest.size(); ++d) {
+    const std::int64_t width = slowest[slowest.size() - 1 - d];
+    if (width > 1) { extents.push_back({static_cast<int>(d), width}); }
   }
   return extents;
+}
+
+// Whether the ends of blocks of every dimension divide no group, or into halves. Other groups are irregular even where
+// all of them happen to be even.
+bool ends_divide_groups_evenly(const hardware::Cluster& cluster, std::int64_t stride, std::int64_t degree) {
+  const std::int64_t span = stride * degree;
+  std::int64_t block = 1;
+  for (std::size_t d = 0; d + 1 < cluster.dimensions.size(); ++d) {
+    block *= cluster.dimensions[d].size;
+    const bool divides = block % span == 0 || span % block == 0 || (block > span && 2 * block % span == 0);
+    if (!divides || (block % stride != 0 && stride % block != 0)) { return false; }
+  }
+  return true;
 }
 
 struct Layout {
@@ -93,12 +111,16 @@ void expect_enumerated(const hardware::Cluster& cluster, std::int64_t stride, st
   const network::Group group = strided_group(cluster, stride, degree);
   const auto extents = enumerated(cluster, stride, degree);
   RC_ASSERT(group.size() == degree);
-  RC_ASSERT(group.regular == extents.has_value());
-  if (extents) { RC_ASSERT(std::equal(group.extents.begin(), group.extents.end(), extents->begin(), extents->end())); }
-  if (!extents) { RC_ASSERT(group.extents.back().dimension == static_cast<int>(cluster.dimensions.size()) - 1); }
+  if (ends_divide_groups_evenly(cluster, stride, degree)) { RC_ASSERT(group.regular == extents.has_value()); }
+  if (group.regular) {
+    RC_ASSERT(extents.has_value());
+    RC_ASSERT(std::equal(group.extents.begin(), group.extents.end(), extents->begin(), extents->end()));
+  } else {
+    RC_ASSERT(group.extents.back().dimension == static_cast<int>(cluster.dimensions.size()) - 1);
+  }
 }
 
-RC_GTEST_PROP(Mesh, strided_groups_are_the_boxes_that_their_members_fill, ()) {
+RC_GTEST_PROP(Mesh, strided_groups_have_the_shape_of_their_slowest, ()) {
   const Layout layout = any_layout();
   const Plan& plan = layout.plan;
   expect_enumerated(layout.cluster, 1, plan.tp);
@@ -223,10 +245,45 @@ TEST(Mesh, a_group_that_straddles_nodes_is_irregular) {
   EXPECT_EQ(strided_group(test::cluster_of({8, 3}), 1, 3), (network::Group{{{1, 3}}, false}));
 }
 
+// Groups of 16 on nodes of 72: 0 to 15, ..., 48 to 63 are inside a node; 64 to 79 are 8 on each of two nodes.
+TEST(Mesh, of_groups_of_different_shapes_the_slowest_counts) {
+  EXPECT_EQ(strided_group(test::cluster_of({72, 4}), 1, 16), (network::Group{{{0, 8}, {1, 2}}, true}));
+  // Of one node only, there is none that straddles. Groups of 32: 64 to 95 has 8 and 24.
+  EXPECT_EQ(strided_group(test::cluster_of({16, 4}), 1, 16), (network::Group{{{0, 16}}, true}));
+  EXPECT_EQ(strided_group(test::cluster_of({72, 4}), 1, 32), (network::Group{{{1, 32}}, false}));
+  // tp 2, groups of 8 that are 2 ranks apart: 64, 66, ..., 78.
+  EXPECT_EQ(strided_group(test::cluster_of({72, 4}), 2, 8), (network::Group{{{0, 4}, {1, 2}}, true}));
+}
+
+// Every group, one after the other.
+RC_GTEST_PROP(Mesh, the_slowest_group_is_as_slow_as_any, ()) {
+  const std::int64_t node = 2 * *rc::gen::inRange<std::int64_t>(1, 40),
+                     nodes = 2 * *rc::gen::inRange<std::int64_t>(1, 5);
+  const std::int64_t stride = 1 << *rc::gen::inRange(0, 3), degree = 2 * *rc::gen::inRange<std::int64_t>(1, 9);
+  RC_PRE(node * nodes % (stride * degree) == 0);
+  const auto cluster = test::cluster_of({node, nodes});
+  const network::Group slowest = strided_group(cluster, stride, degree);
+  std::int64_t across = 0;
+  bool even = true;
+  for (std::int64_t block = 0; block < node * nodes; block += stride * degree) {
+    for (std::int64_t first = block; first < block + stride; ++first) {
+      std::vector<std::uint32_t> ranks;
+      for (std::int64_t i = 0; i < degree; ++i) { ranks.push_back(static_cast<std::uint32_t>(first + i * stride)); }
+      const network::Group shape = shape_of(rank_order(cluster), ranks);
+      even = even && shape.regular;
+      const auto& outer = shape.extents.back();
+      if (outer.dimension == 1) { across = std::max(across, outer.members); }
+    }
+  }
+  if (!slowest.regular) { return; }  // some are not, or not in whole parts of the blocks
+  RC_ASSERT(even);
+  RC_ASSERT(across == (slowest.extents.back().dimension == 1 ? slowest.extents.back().members : 0));
+}
+
 // Groups of 4 in blocks of 2 x 3: the first is devices 0 to 3, two of three pairs; the second takes the last pair and
 // the first of the next block. All 4 members are charged to the outermost dimension, not the 2 pairs.
 TEST(Mesh, an_irregular_group_keeps_all_its_members) {
-  EXPECT_EQ(strided_group(test::cluster_of({2, 3, 2}), 1, 4), (network::Group{{{2, 4}}, false}));
+  EXPECT_EQ(strided_group(test::cluster_of({2, 4, 3}), 1, 12), (network::Group{{{2, 12}}, false}));
 }
 
 // 8 devices per node, 64 nodes: tp inside, replicas and stages across. Both are mapped to the whole dimension 1.

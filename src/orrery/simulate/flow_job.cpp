@@ -51,30 +51,6 @@ Network network_of(const hardware::Cluster& cluster) {
   return network;
 }
 
-network::Group shape_of(const parallel::Layout& layout, const std::vector<std::uint32_t>& ranks) {
-  network::Group shape;
-  int outermost = 0;
-  std::vector<char> seen;
-  for (int d = 0; d <= parallel::outermost_dimension(layout); ++d) {
-    seen.assign(static_cast<std::size_t>(parallel::positions_on(layout, d)), 0);
-    std::int64_t members = 0;
-    for (const std::uint32_t rank : ranks) {
-      char& is_seen = seen[static_cast<std::size_t>(parallel::position_on(layout, d, rank))];
-      members += is_seen == 0 ? 1 : 0;
-      is_seen = 1;
-    }
-    if (members > 1) {
-      shape.extents.push_back({d, members});
-      outermost = d;
-    }
-  }
-  const auto count = static_cast<std::int64_t>(ranks.size());
-  if (shape.size() == count) { return shape; }
-  shape.extents = {{outermost, count}};
-  shape.regular = count == 2;
-  return shape;
-}
-
 void use_topology(FlowJob& job, std::vector<std::uint32_t> devices) {
   if (!job.cluster.topology) { return; }
   job.devices = std::move(devices);

@@ -62,8 +62,6 @@ void use_topology(FlowJob& job, const parallel::Layout& layout);
 // All dimensions of the cluster, those of one device included; without bandwidths.
 [[nodiscard]] Network network_of(const hardware::Cluster& cluster);
 
-// The extents of a list of ranks on the dimensions of a cluster; irregular if they do not form a grid. Two ranks are a
-// group on the outermost dimension in which they differ.
-[[nodiscard]] network::Group shape_of(const parallel::Layout& layout, const std::vector<std::uint32_t>& ranks);
+using parallel::shape_of;
 
 }  // namespace orrery::simulate
