@@ -51,7 +51,7 @@ use_packages() {
   cp -r "$repository"/build/packages "$repository/examples/library" "$root/home/newcomer/"
   inside root "chown -R newcomer: /home/newcomer"
   step "install"
-  inside root "cd /home/newcomer/packages && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends ./*.deb cmake g++"
+  inside root "cd /home/newcomer/packages && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends ./*.deb cmake g++ make"
   step "the program"
   inside newcomer "orrery --version && orrery plan $job | head -20 && gzip -t /usr/share/man/man1/orrery-plan.1.gz"
   inside newcomer "orrery estimate $job --json" >"$root/home/program.json"

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/commands.hpp"
+#include "apps/cli/plan_serve.hpp"
 #include "apps/cli/terminal.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/report/json.hpp"
@@ -50,6 +51,9 @@ Result<int> run(std::vector<std::string> arguments) {
   if (first == "--version" || first == "version") {
     print("orrery " ORRERY_VERSION "\n");
     return kDone;
+  }
+  if (first == "plan" && is_serving_task(arguments)) {
+    return plan_serve_command().run({arguments.begin() + 1, arguments.end()});
   }
   if (auto command = command_named(first)) { return command->run({arguments.begin() + 1, arguments.end()}); }
   return tl::make_unexpected(unknown_command(first));
