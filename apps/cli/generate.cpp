@@ -49,7 +49,8 @@ Result<std::int64_t> steps_of(const std::string& text) {
   constexpr std::uint64_t kMost = 1'000'000'000;
   const auto steps = orrery::whole_number(text);
   if (steps && *steps >= 1 && *steps <= kMost) { return static_cast<std::int64_t>(*steps); }
-  return fail(flag_place("--steps"), fmt::format("{} is not valid; valid: a whole number of at least 1", quote(text)));
+  return fail(flag_place("--steps"),
+              fmt::format("{} is not valid; valid: a whole number from 1 to {}", quote(text), kMost));
 }
 
 Result<int> run(const Options& options) {

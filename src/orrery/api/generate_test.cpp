@@ -262,6 +262,10 @@ TEST(Generate, a_classes_file_that_does_not_match_is_an_error) {
   expect_error("\"tp\"", "\"tq\"", "has the pg_name \"tp\", but there is no such process group");
   expect_error("\"first_rank\": 4", "\"first_rank\": 5", "has ranks 5 to 8; expected 4 to 7");
   expect_error("\"degree\": 2", "\"degree\": 7", "stride");
+  expect_error("\"ranks\": 8", "\"ranks\": 0", "\"0\" is not valid; valid: a whole number from 1");
+  expect_error("\"node_ports\": \"all\"", "\"node_ports\": \"two\"", "\"two\" is not valid; valid: one, all");
+  expect_error("\"node_ports\"", "\"node_port\"", "unknown key; did you mean \"node_ports\"?");
+  expect_error("\"first_name\": 1,", "\"first_name\": 2,", "those of \"tp\" are named 2 to 5");
   expect_error("\"kind\": \"strided\"", "\"kind\": \"striped\"", "\"striped\" is not valid; valid: strided, mirrored");
   // The first stage twice.
   std::filesystem::copy_file(folder.file("run.class0.et"), folder.file("other.et"));

@@ -56,12 +56,39 @@ std::vector<fs::path> earlier_files(const OutputNames& names) {
   return found;
 }
 
+// Renames that are undone, the last first, unless all of them succeed.
+class Renames {
+ public:
+  Renames() = default;
+  Renames(const Renames&) = delete;
+  Renames& operator=(const Renames&) = delete;
+  ~Renames() {
+    std::error_code error;
+    for (auto done = done_.rbegin(); done != done_.rend(); ++done) { fs::rename(done->second, done->first, error); }
+  }
+
+  [[nodiscard]] std::error_code add(const fs::path& from, const fs::path& to) {
+    std::error_code error;
+    fs::rename(from, to, error);
+    if (!error) { done_.emplace_back(from, to); }
+    return error;
+  }
+  void keep() { done_.clear(); }
+
+ private:
+  std::vector<std::pair<fs::path, fs::path>> done_;
+};
+
 // The folder of incomplete files: removed with all its files unless they are moved out of it.
 class PartialFolder {
  public:
   static Result<std::unique_ptr<PartialFolder>> make(const OutputNames& names, bool replace) {
     std::error_code error;
     const std::string path = names.partial();
+    const auto status = fs::symlink_status(path, error);
+    if (fs::exists(status) && !fs::is_directory(status)) {
+      return fail(out_place(path), "is a file, and the folder of incomplete files has its name; choose another prefix");
+    }
     if (replace) { fs::remove_all(path, error); }
     if (!fs::create_directory(path, error)) {
       if (!error) {
@@ -85,11 +112,23 @@ class PartialFolder {
     return (path_ / fs::path(file).filename()).string();
   }
 
-  [[nodiscard]] Result<void> move_out(const std::string& file) const {
+  // Puts the complete files in the place of the earlier ones: all of them, or none.
+  [[nodiscard]] Result<void> replace(const std::vector<fs::path>& earlier,
+                                     const std::vector<std::string>& files) const {
     std::error_code error;
-    fs::rename(place_of(file), file, error);
-    if (!error) { return {}; }
-    return fail(out_place(file), fmt::format("cannot be written: {}", error.message()));
+    const fs::path aside = path_ / "earlier";
+    fs::create_directory(aside, error);
+    Renames renames;
+    for (const fs::path& file : earlier) {
+      error = renames.add(file, aside / file.filename());
+      if (error) { return fail(out_place(file.string()), fmt::format("cannot be replaced: {}", error.message())); }
+    }
+    for (const std::string& file : files) {
+      error = renames.add(place_of(file), file);
+      if (error) { return fail(out_place(file), fmt::format("cannot be written: {}", error.message())); }
+    }
+    renames.keep();
+    return {};
   }
 
  private:
@@ -159,13 +198,13 @@ class JobWriter {
     return std::move(generation_);
   }
 
-  // The complete files, the index last.
-  Result<void> move_out(const results::Generation& written) const {
+  // All files, the index last.
+  [[nodiscard]] std::vector<std::string> files() const {
+    std::vector<std::string> files;
     const std::int64_t count = options_.classes ? graphs_.stages() : graphs_.ranks();
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (auto moved = folder_.move_out(name(i)); !moved) { return moved; }
-    }
-    return folder_.move_out(written.index_file);
+    for (std::int64_t i = 0; i < count; ++i) { files.push_back(name(i)); }
+    files.push_back(options_.classes ? names_.classes() : names_.groups());
+    return files;
   }
 
  private:
@@ -286,8 +325,14 @@ Result<OutputNames> output_names(const std::string& out) {
     return fail(out_place(out), "has no file name; give a prefix such as folder/run");
   }
   std::error_code error;
-  if (!fs::is_directory(folder_of(names.prefix), error)) {
-    return fail(out_place(out), fmt::format("the folder {} does not exist", folder_of(names.prefix).string()));
+  if (fs::is_other(fs::status(names.prefix, error))) {  // such as /dev/null
+    return fail(out_place(out), "is a device or a pipe; give a prefix such as folder/run");
+  }
+  const fs::path folder = folder_of(names.prefix);
+  if (!fs::is_directory(folder, error)) {
+    return fail(out_place(out), fs::exists(folder, error)
+                                    ? fmt::format("{} is not a folder", folder.string())
+                                    : fmt::format("the folder {} does not exist", folder.string()));
   }
   return names;
 }
@@ -295,6 +340,11 @@ Result<OutputNames> output_names(const std::string& out) {
 Result<results::Generation> write_job(const JobGraphs& graphs, const OutputNames& names,
                                       const JobFileOptions& options) {
   const std::vector<fs::path> earlier = earlier_files(names);
+  for (const fs::path& file : earlier) {
+    std::error_code error;
+    if (!fs::is_directory(fs::symlink_status(file, error))) { continue; }
+    return fail(out_place(file.string()), "is a folder with the name of a file of the job; choose another prefix");
+  }
   if (!earlier.empty() && !options.replace) {
     return fail(
         out_place(earlier.front().string()),
@@ -305,9 +355,9 @@ Result<results::Generation> write_job(const JobGraphs& graphs, const OutputNames
   ORRERY_TRY(folder, PartialFolder::make(names, options.replace));
   JobWriter writer(graphs, names, options, *folder);
   ORRERY_TRY(generation, writer.run());
-  std::error_code error;
-  for (const fs::path& file : earlier) { fs::remove(file, error); }
-  if (auto moved = writer.move_out(generation); !moved) { return tl::make_unexpected(std::move(moved).error()); }
+  if (auto replaced = folder->replace(earlier, writer.files()); !replaced) {
+    return tl::make_unexpected(std::move(replaced).error());
+  }
   return generation;
 }
 

@@ -94,6 +94,36 @@ TEST(JobFiles, an_interrupted_job_leaves_nothing) {
   EXPECT_EQ(folder.files(), 0U);
 }
 
+// A folder that gets the name of a file while the job is written: the last rename that can fail.
+TEST(JobFiles, a_job_that_cannot_be_replaced_stays_as_it_was) {
+  const Folder folder;
+  for (const char* name : {"run.0.et", "run.7.et", "run.12.et"}) { (void)folder.write(name, "of an earlier job"); }
+  const auto obstruct = [&] {
+    fs::create_directories(fs::path(folder.file("run.5.et")) / "of the user");
+    return false;
+  };
+  const auto written = Job().write(folder.file("run"), {.classes = false, .replace = true, .interrupted = obstruct});
+  ASSERT_FALSE(written.has_value());
+  EXPECT_EQ(written.error().diagnostics.front().place.file, folder.file("run.5.et"));
+  for (const char* name : {"run.0.et", "run.7.et", "run.12.et"}) {
+    EXPECT_EQ(folder.content(name), "of an earlier job") << name;
+  }
+  EXPECT_EQ(folder.files(), 4U);
+  EXPECT_TRUE(fs::exists(fs::path(folder.file("run.5.et")) / "of the user"));
+  // It is there from the beginning now: refused before anything is written, with --force too.
+  const auto again = Job().write(folder.file("run"), {.classes = false, .replace = true, .interrupted = {}});
+  ASSERT_FALSE(again.has_value());
+  EXPECT_EQ(again.error().diagnostics.front().place.file, folder.file("run.5.et"));
+}
+
+TEST(JobFiles, a_file_with_the_name_of_the_folder_of_incomplete_files_is_kept) {
+  const Folder folder;
+  (void)folder.write("run.partial", "of the user");
+  EXPECT_FALSE(Job().write(folder.file("run"), {.classes = false, .replace = true, .interrupted = {}}).has_value());
+  EXPECT_EQ(folder.content("run.partial"), "of the user");
+  EXPECT_EQ(folder.files(), 1U);
+}
+
 TEST(JobFiles, the_folder_of_an_interrupted_run_is_not_touched_without_force) {
   const Folder folder;
   fs::create_directory(folder.file("run.partial"));
@@ -123,6 +153,8 @@ TEST(JobFiles, names_of_files) {
   EXPECT_EQ(output_names(folder.file("run.et.zst"))->of_rank(3), folder.file("run.3.et.zst"));
   EXPECT_FALSE(output_names(folder.file("missing/run")).has_value());
   EXPECT_FALSE(output_names(folder.file("")).has_value());
+  EXPECT_FALSE(output_names(folder.write("file", "") + "/run").has_value());
+  EXPECT_FALSE(output_names("/dev/null").has_value());
 }
 
 }  // namespace orrery::generate::job_files_test

@@ -1,7 +1,9 @@
 #include "orrery/simulate/class_files.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -30,14 +32,14 @@ class ClassReader {
   ClassReader(Node root, std::string file) : root_(std::move(root)) { files_.file = std::move(file); }
 
   Result<ClassFiles> run() {
+    static const std::array<std::string, 6> kKeys = {"schema", "ranks", "node_ports", "groups", "classes", "layout"};
+    check_keys(root_, kKeys);
     const std::string schema = text(root_, "schema");
     if (failure_.diagnostics.empty() && schema != kSchema) {
       add_error(root_.find("schema")->place, fmt::format("is {}; valid: {}", quote(schema), quote(kSchema)));
     }
     const std::uint64_t ranks = whole(root_, "ranks", 1);
-    if (const Node* ports = root_.find("node_ports"); ports != nullptr && ports->scalar == "one") {
-      files_.egress = network::NodeEgress::one_port;
-    }
+    if (root_.find("node_ports") != nullptr) { read_node_ports(); }
     read_classes();
     if (root_.find("layout") != nullptr) { read_layout(); }
     if (failure_.diagnostics.empty() && files_.ranks() != ranks) {
@@ -52,6 +54,15 @@ class ClassReader {
  private:
   void add_error(const Place& place, std::string message) {
     failure_.diagnostics.push_back({place, std::move(message)});
+  }
+
+  void check_keys(const Node& object, std::span<const std::string> valid) {
+    for (const auto& member : object.members) {
+      if (std::find(valid.begin(), valid.end(), member.key) != valid.end()) { continue; }
+      const auto near = nearest(member.key, valid);
+      add_error(member.place(), near ? fmt::format("unknown key; did you mean {}?", quote(*near))
+                                     : fmt::format("unknown key; valid keys: {}", join(valid, ", ")));
+    }
   }
 
   const Node* need(const Node& object, std::string_view key) {
@@ -73,7 +84,8 @@ class ClassReader {
     const auto number = value->is_scalar() ? whole_number(value->scalar) : std::nullopt;
     if (number && *number >= least && *number <= kMostRanks) { return *number; }
     add_error(value->place,
-              fmt::format("{} is not valid; valid: a whole number from {} to {}", key, least, kMostRanks));
+              fmt::format("{} is not valid; valid: a whole number from {} to {}",
+                          value->is_scalar() ? quote(value->scalar) : std::string(key), least, kMostRanks));
     return least;
   }
 
@@ -85,10 +97,20 @@ class ClassReader {
     return value->items;
   }
 
+  void read_node_ports() {
+    const Node& ports = *root_.find("node_ports");
+    if (ports.scalar == "one") { files_.egress = network::NodeEgress::one_port; }
+    if (ports.scalar == "one" || ports.scalar == "all") { return; }
+    add_error(ports.place, fmt::format("{} is not valid; valid: one, all",
+                                       ports.is_scalar() ? quote(ports.scalar) : std::string("node_ports")));
+  }
+
   void read_classes() {
     const auto& classes = list("classes");
     if (classes.empty() && failure_.diagnostics.empty()) { add_error(root_.place, "classes is empty"); }
+    static const std::array<std::string, 3> kKeys = {"file", "first_rank", "ranks"};
     for (const Node& one : classes) {
+      check_keys(one, kKeys);
       const std::uint64_t first = whole(one, "first_rank", 0), ranks = whole(one, "ranks", 1);
       if (files_.graphs.empty()) { files_.class_ranks = static_cast<std::uint32_t>(ranks); }
       if (failure_.diagnostics.empty() && (ranks != files_.class_ranks || first != files_.ranks())) {
@@ -106,7 +128,9 @@ class ClassReader {
 
   void read_layout() {
     std::uint64_t positions = 1;
+    static const std::array<std::string, 2> kKeys = {"dimension", "ranks"};
     for (const Node& one : list("layout")) {
+      check_keys(one, kKeys);
       const std::uint64_t dimension = whole(one, "dimension", 0), ranks = whole(one, "ranks", 1);
       if (dimension >= hardware::kMaxDimensions || files_.layout.size() == parallel::kMostDigits) {
         return add_error(one.place, "is not a digit of a placement: its dimension, or their number, is too large");
@@ -121,7 +145,10 @@ class ClassReader {
   }
 
   void read_groups() {
+    static const std::array<std::string, 8> kKeys = {"name",   "first_name", "count",        "kind",
+                                                     "stride", "degree",     "outer_stride", "outer_degree"};
     for (const Node& one : list("groups")) {
+      check_keys(one, kKeys);
       GroupFamily family;
       family.name = text(one, "name");
       family.first_name = whole(one, "first_name", 1);
@@ -139,13 +166,23 @@ class ClassReader {
         return add_error(one.find("kind")->place,
                          fmt::format("{} is not valid; valid: strided, mirrored", quote(kind)));
       }
-      if (std::any_of(files_.families.begin(), files_.families.end(),
-                      [&](const GroupFamily& other) { return other.name == family.name; })) {
-        return add_error(one.place, fmt::format("{} is listed twice", quote(family.name)));
-      }
-      if (const auto problem = problem_of(family); !problem.empty()) { return add_error(one.place, problem); }
+      const std::string clash = clash_of(family), problem = clash.empty() ? problem_of(family) : clash;
+      if (!problem.empty()) { return add_error(one.place, problem); }
       files_.families.push_back(std::move(family));
     }
+  }
+
+  // Graphs of single ranks name groups by number: no number twice.
+  [[nodiscard]] std::string clash_of(const GroupFamily& family) const {
+    for (const GroupFamily& other : files_.families) {
+      if (other.name == family.name) { return fmt::format("{} is listed twice", quote(family.name)); }
+      if (other.first_name < family.first_name + family.count && family.first_name < other.first_name + other.count) {
+        return fmt::format("its groups are named {} to {}; those of {} are named {} to {}", family.first_name,
+                           family.first_name + family.count - 1, quote(other.name), other.first_name,
+                           other.first_name + other.count - 1);
+      }
+    }
+    return {};
   }
 
   [[nodiscard]] std::string problem_of(const GroupFamily& family) const {
