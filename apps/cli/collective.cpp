@@ -1,4 +1,5 @@
 // `orrery collective`: one collective operation over a range of sizes.
+#include <array>
 #include <memory>
 #include <optional>
 
@@ -9,6 +10,7 @@
 #include "apps/cli/sizes.hpp"
 #include "apps/cli/terminal.hpp"
 #include "apps/cli/trace.hpp"
+#include "orrery/api/chunked_collective.hpp"
 #include "orrery/api/collective.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/hardware/cluster.hpp"
@@ -28,6 +30,7 @@ constexpr const char* kFooter = R"(Examples
   orrery collective --op all_to_all --size 1MiB --cluster gb200-nvl72 --algorithm direct --json
   orrery collective --op all_reduce --size 1MiB --cluster dgx-h100 --simulate
   orrery collective --op gather --size 1MiB --cluster examples/networks/dragonfly.yaml --backend flow
+  orrery collective --op all_reduce --size 1GiB --cluster examples/networks/unequal.yaml --chunk-order themis
   orrery collective --op all_reduce --size 1MiB:64MiB:x4 \
       --system-configuration system.json --network-configuration network.yml --backend congestion-aware
 
@@ -42,7 +45,7 @@ Exit codes: 0 done, 2 bad input, 3 internal error.
 
 struct Options {
   SharedMachineFlags machine = std::make_shared<MachineFlags>();
-  std::string op, size, cluster, devices, algorithm, pairs;
+  std::string op, size, cluster, devices, algorithm, pairs, chunk_order, chunk_queue, chunks;
   bool simulate = false, explain = false, json = false;
 };
 
@@ -114,6 +117,48 @@ Result<api::CollectiveRequest> request_of(const Options& options) {
   return request;
 }
 
+template <class Value, std::size_t N>
+Result<Value> choice_of(const char* flag, const std::string& text,
+                        const std::array<std::pair<const char*, Value>, N>& choices) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : choices) {
+    if (text == name) { return value; }
+    names.emplace_back(name);
+  }
+  return fail(flag_place(flag), fmt::format("{} is not valid; valid: {}", quote(text), join(names, ", ")));
+}
+
+Result<results::CollectiveTable> in_chunks(const Options& options, std::uint64_t devices,
+                                           const api::CollectiveRequest& request) {
+  using network::ChunkOrder;
+  using network::ChunkQueue;
+  if (!options.algorithm.empty()) {
+    return fail(flag_place("--algorithm"), "is not valid with --chunk-order: every phase is a ring");
+  }
+  if (options.simulate || options.explain || !options.machine->backend.empty()) {
+    return fail(flag_place("--chunk-order"), "is not valid with --simulate, --backend or --explain");
+  }
+  constexpr std::array kOrders = {std::pair{"baseline", ChunkOrder::baseline}, std::pair{"greedy", ChunkOrder::greedy},
+                                  std::pair{"themis", ChunkOrder::themis}};
+  constexpr std::array kQueues = {std::pair{"fifo", ChunkQueue::fifo},
+                                  std::pair{"smallest-first", ChunkQueue::smallest_first}};
+  api::ChunkChoice choice;
+  ORRERY_TRY(order, choice_of("--chunk-order", options.chunk_order, kOrders));
+  choice.order = order;
+  if (!options.chunk_queue.empty()) {
+    ORRERY_TRY(queue, choice_of("--chunk-queue", options.chunk_queue, kQueues));
+    choice.queue = queue;
+  }
+  if (!options.chunks.empty()) {
+    ORRERY_TRY(chunks, whole_number("--chunks", options.chunks, 1));
+    constexpr std::uint64_t kMostChunks = 65'536;
+    if (chunks > kMostChunks) { return fail(flag_place("--chunks"), fmt::format("must be at most {}", kMostChunks)); }
+    choice.chunks = static_cast<std::int64_t>(chunks);
+  }
+  ORRERY_TRY(data, data_directory());
+  return api::simulate_chunks(data, options.cluster, static_cast<std::int64_t>(devices), request, choice);
+}
+
 Result<results::CollectiveTable> on_cluster(const Options& options, const api::CollectiveRequest& request) {
   if (options.machine->any()) { return fail(flag_place("--cluster"), "cannot be combined with ASTRA-sim's files"); }
   if (!options.machine->backend.empty() && !is_message_by_message(options)) {
@@ -128,6 +173,10 @@ Result<results::CollectiveTable> on_cluster(const Options& options, const api::C
              options.devices.empty() ? Result<std::uint64_t>(0) : whole_number("--devices", options.devices, 1));
   if (devices > static_cast<std::uint64_t>(hardware::kMaxDevices)) {
     return fail(flag_place("--devices"), fmt::format("must be at most {}", hardware::kMaxDevices));
+  }
+  if (!options.chunk_order.empty()) { return in_chunks(options, devices, request); }
+  for (const auto& [flag, value] : {std::pair{"--chunks", &options.chunks}, {"--chunk-queue", &options.chunk_queue}}) {
+    if (!value->empty()) { return fail(flag_place(flag), "needs --chunk-order"); }
   }
   auto algorithm = CollectiveAlgorithm::automatic;
   if (!options.algorithm.empty()) {
@@ -158,6 +207,7 @@ Result<results::CollectiveTable> on_machine(const Options& options, const api::C
     return fail(flag_place("--algorithm"),
                 "is valid with --cluster only; here the system file specifies the algorithms");
   }
+  if (!options.chunk_order.empty()) { return fail(flag_place("--chunk-order"), "is valid with --cluster only"); }
   if (!options.devices.empty()) {
     return fail(flag_place("--devices"), "is valid with --cluster only; here the network file specifies the ranks");
   }
@@ -211,6 +261,20 @@ void declare(Command& command, const Shared& options) {
         "of an all_to_all with unequal parts, with --backend flow: bytes from each rank (line) to each rank (column)",
         cluster},
        &Options::pairs);
+  text({"--chunk-order",
+        "ORDER",
+        "all_reduce, reduce_scatter or all_gather in chunks, each on one network dimension after another: baseline "
+        "(innermost first), greedy (shortest queue), themis (balanced loads)",
+        cluster,
+        {"baseline", "greedy", "themis"}},
+       &Options::chunk_order);
+  text({"--chunks", "N", "chunks of --chunk-order [default 64]", cluster}, &Options::chunks);
+  text({"--chunk-queue",
+        "NAME",
+        "of chunks at a dimension: fifo (default), smallest-first",
+        cluster,
+        {"fifo", "smallest-first"}},
+       &Options::chunk_queue);
   command.toggle(
       {"--simulate", "",
        "simulate the devices and their ports instead of the closed form; nothing else uses them, so the times "

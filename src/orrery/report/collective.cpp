@@ -31,6 +31,10 @@ std::string heading(const CollectiveTable& table, bool terms) {
   if (!table.rows.empty() && table.rows.front().messages) {
     names += fmt::format("  {:>16}  busiest link", "messages");
   }
+  if (!table.rows.empty() && table.rows.front().chunks) {
+    names += fmt::format(" {:>7} {:>8}  by dimension", "chunks", "use");
+    units += fmt::format("  {:>9} {:>7} {:>8}  (% of the time)", "", "", "(%)");
+  }
   if (terms) {
     names += fmt::format("  {:>10} {:>12} {:>12} {:>12} {:>6}  {}", "base", "latency", "bandwidth", "reduction",
                          "chunks", "protocol");
@@ -46,6 +50,14 @@ std::string line(const CollectiveTable& table, const CollectiveRow& row, bool te
   if (row.messages) {
     return text + fmt::format("{:<16} {:>10}  {} ({:.0f} %)\n", printable(row.algorithm), row.messages->messages,
                               printable(row.messages->busiest_link), 100 * row.messages->busiest_use);
+  }
+  if (row.chunks) {
+    text += fmt::format("{:<9} {:>7} {:>8.1f}  ", row.algorithm, row.chunks->chunks, 100 * row.chunks->bandwidth_use);
+    for (std::size_t i = 0; i < row.chunks->dimension_use.size(); ++i) {
+      const auto& [name, use] = row.chunks->dimension_use[i];
+      text += fmt::format("{}{} {:.1f}", i == 0 ? "" : ", ", printable(name), 100 * use);
+    }
+    return text + "\n";
   }
   if (!terms || !row.terms) { return text + printable(row.algorithm) + "\n"; }
   return text + fmt::format("{:<9}  {:>10} {:>12} {:>12} {:>12} {:>6}  {}\n", row.algorithm,
@@ -67,6 +79,13 @@ Node json_of(const CollectiveRow& row, const std::optional<results::CollectiveRa
                               {"updates", row.messages->updates},
                               {"busiest_link", row.messages->busiest_link},
                               {"busiest_use", row.messages->busiest_use}});
+  }
+  if (row.chunks) {
+    config::add_fields(json, {{"chunks", row.chunks->chunks},
+                              {"bandwidth_use", row.chunks->bandwidth_use},
+                              {"dimension_use", config::json_list(row.chunks->dimension_use, [](const auto& one) {
+                                 return json_object({{"name", one.first}, {"use", one.second}});
+                               })}});
   }
   if (!row.terms) { return json; }
   config::add_fields(json, {{"protocol", row.terms->protocol},

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "orrery/core/units.hpp"
@@ -27,6 +28,13 @@ struct CollectiveMessages {
   double busiest_use = 0;                   // part of the time that the link needs for its bytes
 };
 
+// Of a row whose chunks choose the order of the dimensions.
+struct CollectiveChunks {
+  std::int64_t chunks = 1;
+  double bandwidth_use = 0;  // bytes sent / bytes that all dimensions could have sent until the end
+  std::vector<std::pair<std::string, double>> dimension_use;  // part of the time in which the dimension sends
+};
+
 struct CollectiveRow {
   std::uint64_t size_B = 0;  // as in nccl-tests: of the whole buffer
   std::uint64_t count = 0;   // elements of four bytes, as nccl-tests prints them
@@ -36,6 +44,7 @@ struct CollectiveRow {
   std::string algorithm;                 // simulated: one per network dimension
   std::optional<CollectiveTerms> terms;  // closed form only
   std::optional<CollectiveMessages> messages;
+  std::optional<CollectiveChunks> chunks;
 };
 
 // The 80 % interval of every time, as factors of it.
