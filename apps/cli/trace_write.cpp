@@ -50,8 +50,9 @@ Exit codes: 0 done, 2 bad input, 3 internal error.
 constexpr const char* kImportFooter = R"(Examples
   orrery trace import rank*.pt.trace.json.gz --out job --rows job
   orrery validate --data job.kernels.csv
+  orrery trace import rank*.json --out job --rows job --command "estimate --model llama-3.1-8b ..."
   orrery simulate --workload job
-  orrery simulate --workload job --scale-comm 4 --late 1:3ms
+  orrery simulate --workload job --scale comm=4 --scale gemm=0.5 --late 1:3ms
 
 Waiting is derived, not copied: kernels wait for their stream, for other streams and for their launch; blocking calls for
 the device; collectives for the last rank. The report states how much of the recorded waiting has a known cause, and how

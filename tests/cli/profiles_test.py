@@ -110,7 +110,7 @@ class SharedProfiles(ProgramTest):
                 self.assertAlmostEqual(rank["host_ns"] / rank["recorded_host_ns"], 1, delta=0.01)
                 self.assertAlmostEqual(rank["device_end_ns"] / rank["recorded_device_end_ns"], 1, delta=0.015)
 
-    # 30 and 40 iterations were recorded without ProfilerStep (MANIFEST.md).
+    # 30 and 40 iterations were recorded without ProfilerStep.
     def test_steps_of_loops_without_annotations(self):
         for name, iterations in (("param/linear_kineto", 40), ("param/resnet_kineto", 30)):
             made = self.import_job([SHARED / f"{name}.json.gz"])

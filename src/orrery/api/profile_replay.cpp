@@ -11,7 +11,7 @@ namespace orrery::api {
 
 namespace {
 
-std::string times(double factor) { return factor == 1 ? std::string() : fmt::format(", times {:g}", factor); }
+std::string factor_text(double factor) { return factor == 1 ? std::string() : fmt::format(", times {:g}", factor); }
 
 }  // namespace
 
@@ -42,8 +42,8 @@ Result<report::ProfileReplay> profile_replay(const std::string& data_directory,
   } else {
     made.kept = {"time of collectives on the wire", "time of kernels and copies on the device"};
   }
-  made.kept[0] += times(options.change.comm);
-  made.kept[1] += times(options.change.compute);
+  made.kept[0] += factor_text(options.change.comm);
+  made.kept[1] += factor_text(options.change.compute);
   for (const profile::KernelFactor& one : options.change.kernels) {
     const std::string which =
         one.kind ? fmt::format("class {}", profile::kKernelClasses[static_cast<std::size_t>(*one.kind)])
