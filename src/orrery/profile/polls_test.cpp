@@ -1,5 +1,7 @@
 #include "orrery/profile/polls.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -39,7 +39,7 @@ TEST(Period, single_differences_do_not_hide_it) {
 TEST(Period, launches_without_a_pattern_have_none) {
   std::mt19937 random(7);
   Sequence sequence(400);
-  for (std::uint32_t& one : sequence) { one = random() % 20; }
+  for (std::uint32_t& one : sequence) { one = static_cast<std::uint32_t>(random() % 20); }
   EXPECT_EQ(period_of(sequence), 0U);
 }
 
