@@ -104,8 +104,8 @@ class SharedProfiles(ProgramTest):
             made = self.import_job([SHARED / f"{name}.json.gz"])
             rank = made["replay"]["ranks"][0]
             with self.subTest(name):
-                if rank["unexplained_idle_ns"] > 0.01 * rank["recorded_host_ns"]:
-                    self.assertEqual(name, "hta/negative_queue_length__rank0")
+                if name == "hta/negative_queue_length__rank0":
+                    self.assertGreater(rank["unexplained_idle_ns"], 0.01 * rank["recorded_host_ns"])
                     continue
                 self.assertAlmostEqual(rank["host_ns"] / rank["recorded_host_ns"], 1, delta=0.01)
                 self.assertAlmostEqual(rank["device_end_ns"] / rank["recorded_device_end_ns"], 1, delta=0.015)
@@ -122,7 +122,7 @@ class SharedProfiles(ProgramTest):
     def test_dlrm_on_another_machine(self):
         self.extract("param/dlrm_kineto.tar.gz")
         self.import_job(sorted((self.folder / "dlrm_kineto").glob("*.json")))
-        kept = self.replay("--cluster", "dgx-a100")["kept"]
+        kept = self.replay("--cluster", "dgx-a100")["kept_as_recorded"]
         self.assertRegex(kept[0], "^time on the wire of 0 of 8 collectives")
         self.assertRegex(kept[1], "the others are scaled from v100-sxm2-32gb to a100-sxm-80gb")
 
