@@ -28,6 +28,35 @@ Result<double> factor_of(const std::string& flag, std::string text) {
   return value;
 }
 
+// "compute=2x", "comm=0.5", "gemm=0.5", "kernel:TEXT=0.5".
+Result<std::monostate> add_scale(const std::string& whole, profile::ReplayChange& change) {
+  const std::size_t equals = whole.rfind('=');
+  const std::string what = whole.substr(0, equals);
+  if (equals == std::string::npos || what.empty()) {
+    return fail(flag_place("--scale"),
+                fmt::format("{} has no factor; valid: WHAT=X, such as compute=0.5, gemm=2x", quote(whole)));
+  }
+  ORRERY_TRY(factor, factor_of("--scale", whole.substr(equals + 1)));
+  if (what == "compute" || what == "comm") {
+    (what == "compute" ? change.compute : change.comm) *= factor;
+    return std::monostate{};
+  }
+  constexpr std::string_view kByName = "kernel:";
+  if (what.starts_with(kByName) && what.size() > kByName.size()) {
+    change.kernels.push_back({std::nullopt, what.substr(kByName.size()), factor});
+    return std::monostate{};
+  }
+  for (std::size_t i = 0; i < profile::kKernelClasses.size(); ++i) {
+    if (what != profile::kKernelClasses[i]) { continue; }
+    change.kernels.push_back({static_cast<profile::KernelClass>(i), {}, factor});
+    return std::monostate{};
+  }
+  std::vector<std::string> valid = {"compute", "comm"};
+  valid.insert(valid.end(), profile::kKernelClasses.begin(), profile::kKernelClasses.end());
+  valid.emplace_back("kernel:TEXT");
+  return fail(flag_place("--scale"), fmt::format("unknown kind of work {}; valid: {}", quote(what), join(valid, ", ")));
+}
+
 Result<std::uint64_t> natural(const std::string& text, const std::string& whole, const char* what) {
   std::uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -65,6 +94,12 @@ Result<profile::Lateness> late_of(const std::string& whole) {
 
 void declare_replay(Command& command, const std::shared_ptr<ReplayFlags>& flags) {
   const std::string group = "Changes of an imported profile";
+  command.repeated({"--scale", "WHAT=X",
+                    "multiply the time of compute, of comm (collectives on the wire), of a class of kernels (gemm, "
+                    "attention, convolution, normalization, embedding, elementwise, reduction, copy, other), or of "
+                    "kernels by name (kernel:TEXT); factors of one kernel are multiplied",
+                    group},
+                   [flags](const std::string& text) { flags->scale.push_back(text); });
   command.option({"--scale-compute", "X", "multiply the time of kernels and copies on the device", group},
                  [flags](const std::string& text) { flags->scale_compute = text; });
   command.option({"--scale-comm", "X", "multiply the time of collectives on the wire", group},
@@ -81,10 +116,11 @@ void declare_replay(Command& command, const std::shared_ptr<ReplayFlags>& flags)
 Result<bool> is_replay(const ReplayFlags& flags, const std::vector<std::string>& workload) {
   const bool imported = !workload.empty() && api::is_imported_workload(workload);
   if (!imported && flags.any()) {
-    const char* const flag = !flags.scale_compute.empty() ? "--scale-compute"
-                             : !flags.scale_comm.empty()  ? "--scale-comm"
-                             : !flags.late.empty()        ? "--late"
-                                                          : "--common-start";
+    const char* const flag = !flags.scale.empty()           ? "--scale"
+                             : !flags.scale_compute.empty() ? "--scale-compute"
+                             : !flags.scale_comm.empty()    ? "--scale-comm"
+                             : !flags.late.empty()          ? "--late"
+                                                            : "--common-start";
     return fail(flag_place(flag), "needs --workload with graphs that \"orrery trace import\" wrote");
   }
   return imported;
@@ -102,6 +138,10 @@ Result<int> run_replay(const ReplayFlags& flags, const std::vector<std::string>&
   if (!flags.scale_comm.empty()) {
     ORRERY_TRY(factor, of_replay::factor_of("--scale-comm", flags.scale_comm));
     options.change.comm = factor;
+  }
+  for (const std::string& text : flags.scale) {
+    ORRERY_TRY(added, of_replay::add_scale(text, options.change));
+    (void)added;
   }
   for (const std::string& text : flags.late) {
     ORRERY_TRY(late, of_replay::late_of(text));

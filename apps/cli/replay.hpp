@@ -11,11 +11,11 @@ namespace orrery::cli {
 
 struct ReplayFlags {
   std::string scale_compute, scale_comm;
-  std::vector<std::string> late;
+  std::vector<std::string> scale, late;
   bool common_start = false;
 
   [[nodiscard]] bool any() const {
-    return !scale_compute.empty() || !scale_comm.empty() || !late.empty() || common_start;
+    return !scale.empty() || !scale_compute.empty() || !scale_comm.empty() || !late.empty() || common_start;
   }
 };
 

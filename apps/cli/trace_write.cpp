@@ -50,8 +50,9 @@ Exit codes: 0 done, 2 bad input, 3 internal error.
 constexpr const char* kImportFooter = R"(Examples
   orrery trace import rank*.pt.trace.json.gz --out job --rows job
   orrery validate --data job.kernels.csv
+  orrery trace import rank*.json --out job --rows job --command "estimate --model llama-3.1-8b ..."
   orrery simulate --workload job
-  orrery simulate --workload job --scale-comm 4 --late 1:3ms
+  orrery simulate --workload job --scale comm=4 --scale gemm=0.5 --late 1:3ms
 
 Waiting is derived, not copied: kernels wait for their stream, for other streams and for their launch; blocking calls for
 the device; collectives for the last rank. The report states how much of the recorded waiting has a known cause, and how
@@ -63,6 +64,7 @@ struct WriteArguments {
   std::string out;
   std::string fold;
   std::string rows;
+  std::string command;
 };
 
 using SharedWriteArguments = std::shared_ptr<WriteArguments>;
@@ -124,6 +126,9 @@ Result<int> run_text(const TraceArguments& read, const WriteArguments& write, co
 
 Result<int> run_import(const TraceArguments& read, const WriteArguments& write) {
   if (auto ok = need_out(read, write); !ok) { return tl::make_unexpected(ok.error()); }
+  if (!write.command.empty() && write.rows.empty()) {
+    return fail(flag_place("--command"), "needs --rows, which writes the step to PREFIX.steps.csv");
+  }
   const PartialFiles partial(api::partial_imports(read.files, write.out));
   ORRERY_TRY(made, api::profile_import(read.files, write.out, read.options()));
   if (!write.rows.empty()) {
@@ -132,6 +137,12 @@ Result<int> run_import(const TraceArguments& read, const WriteArguments& write) 
       if (auto ok = write_file(write.rows + suffix, *text, flag_place("--rows")); !ok) {
         return tl::make_unexpected(ok.error());
       }
+    }
+  }
+  if (!write.command.empty()) {
+    const std::string steps = profile::step_rows(made.rows, write.command);
+    if (auto ok = write_file(write.rows + ".steps.csv", steps, flag_place("--rows")); !ok) {
+      return tl::make_unexpected(ok.error());
     }
   }
   print(read.json ? report::profile_import_json(made) : report::profile_import_text(made, terminal_style()));
@@ -191,6 +202,11 @@ Command trace_import_command() {
                   "PREFIX.kernels.csv, PREFIX.collectives.csv",
                   std::string(kOutputGroup)},
                  [write](const std::string& prefix) { write->rows = prefix; });
+  command.option({"--command", "TEXT",
+                  "with --rows: the command that predicts the job, such as \"estimate --model ...\"; writes the step "
+                  "as a measurement of it to PREFIX.steps.csv",
+                  std::string(kOutputGroup)},
+                 [write](const std::string& text) { write->command = text; });
   declare_json(command, read, "orrery.trace-import/1");
   command.footer(kImportFooter);
   command.action([read, write] { return run_import(*read, *write); });

@@ -13,6 +13,7 @@
 
 #include "orrery/calibrate/calibration.hpp"
 #include "orrery/calibrate/nccl_output.hpp"
+#include "orrery/config/node.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/cost/kernel_cost.hpp"
 #include "orrery/estimate/estimator.hpp"
@@ -45,6 +46,7 @@ Result<std::string> text_of(const std::string& path) {
   const auto status = std::filesystem::status(path, error);
   if (!std::filesystem::exists(status)) { return fail(place, "does not exist"); }
   if (std::filesystem::is_directory(status)) { return fail(place, "is a folder, not a file"); }
+  if (std::filesystem::is_regular_file(status)) { return config::read_text_file(path, kMostBytes); }
   std::ifstream file(path, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   if (!file.is_open() || file.bad()) { return fail(place, "cannot be read"); }

@@ -1,6 +1,6 @@
 #include "orrery/api/profile.hpp"
 
-#include "orrery/api/trace_read.hpp"
+#include "orrery/api/profile_read.hpp"
 #include "orrery/profile/host_trace.hpp"
 #include "orrery/profile/kineto_read.hpp"
 #include "orrery/profile/link.hpp"
@@ -8,17 +8,6 @@
 #include "orrery/trace/foreign.hpp"
 
 namespace orrery::api {
-
-namespace {
-
-std::vector<std::string> note_texts(const profile::Profile& profile) {
-  std::vector<std::string> notes;
-  for (const profile::ReadNote& note : profile.notes) { notes.push_back(note.text); }
-  if (profile.no_time > 0) { notes.push_back(fmt::format("{} events have no time and are dropped", profile.no_time)); }
-  return notes;
-}
-
-}  // namespace
 
 Result<std::vector<bool>> are_kineto(const std::vector<std::string>& files) {
   std::vector<bool> kineto;
@@ -32,21 +21,10 @@ Result<std::vector<bool>> are_kineto(const std::vector<std::string>& files) {
 Result<std::vector<report::ProfileFacts>> profile_stats(const std::vector<std::string>& files,
                                                         const TraceOptions& options) {
   std::vector<report::ProfileFacts> all;
-  Failure failed;
-  ReadProgress progress(files, options);
-  for (const std::string& file : files) {
-    profile::KinetoOptions reading;
-    reading.tolerant = options.tolerant;
-    reading.progress = [&](std::uint64_t bytes) { progress.within(bytes); };
-    auto profile = profile::read_kineto(file, reading);
-    progress.next_file();
-    if (!profile) {
-      collect(failed, std::move(profile).error());
-      continue;
-    }
-    all.push_back({file, profile::facts_of(*profile), note_texts(*profile)});
-  }
-  if (!failed.diagnostics.empty()) { return tl::make_unexpected(std::move(failed)); }
+  auto read = read_profiles(files, options, [&](profile::Profile one) {
+    all.push_back({one.file, profile::facts_of(one), profile::idle_facts(one, profile::plan_of(one)), read_notes(one)});
+  });
+  if (!read) { return tl::make_unexpected(std::move(read).error()); }
   return all;
 }
 
@@ -92,7 +70,7 @@ Result<report::ProfileLink> profile_link(const std::string& host, const std::str
   for (const profile::ReadNote& note : operators.notes) {
     made.notes.push_back(fmt::format("{}: {}", host, note.text));
   }
-  for (const std::string& note : note_texts(events)) { made.notes.push_back(fmt::format("{}: {}", device, note)); }
+  for (const std::string& note : read_notes(events)) { made.notes.push_back(fmt::format("{}: {}", device, note)); }
   return made;
 }
 

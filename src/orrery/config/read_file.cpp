@@ -97,7 +97,7 @@ std::optional<std::string> profile_message(std::string_view start) {
            "import\" "
            "read it";
   }
-  if (has("\"schema\"") && has("\"nodes\"") && has("\"pid\"") && has("\"start_ts\"")) {
+  if (has("\"schema\"") && has("\"nodes\"") && has("\"pid\"")) {
     return "is a PyTorch execution trace; \"orrery trace link\" reads it";
   }
   return std::nullopt;

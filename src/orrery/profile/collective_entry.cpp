@@ -9,6 +9,7 @@
 
 #include "orrery/profile/collective_kind.hpp"
 #include "orrery/profile/facts.hpp"
+#include "orrery/profile/kernel_shape.hpp"
 #include "orrery/profile/metadata.hpp"
 #include "orrery/profile/operators.hpp"
 
@@ -23,6 +24,7 @@ struct StepSpan {
 
 std::vector<StepSpan> step_spans(const RankPlan& plan) {
   std::vector<StepSpan> spans;
+  if (plan.guessed_steps) { return spans; }  // their numbers may differ between ranks
   std::map<std::uint64_t, std::int64_t> begins;
   for (const PlannedNode& node : plan.nodes) {
     if (node.kind == NodeKind::step_begin) { begins.emplace(node.step, node.start); }
@@ -50,6 +52,13 @@ std::string group_key(const Profile& profile, const CommRecord& record) {
     if (ranks.empty() && group.name == record.group) { ranks = group.ranks; }
   }
   return ranks.empty() ? record.group : fmt::format("{}", fmt::join(ranks, ","));
+}
+
+// Size of the tensors that an operator or annotation of a collective was called with; 0 without shapes.
+std::uint64_t input_bytes(const Profile& profile, const Event& operation) {
+  if (operation.detail == 0 || profile.comm(operation) != nullptr) { return 0; }
+  const auto& [dims, types] = profile.shapes[operation.detail - 1];
+  return tensor_bytes(profile.names[dims], profile.names[types]);
 }
 
 }  // namespace
@@ -84,10 +93,11 @@ std::vector<CollectiveEntry> collective_entries(const Profile& profile, const Ra
     entry.record = profile.comm(event);
     entry.kind = collective_kind(profile.name(event), entry.record);
     const auto call = calls.find(event.correlation);
-    if (entry.kind == "send_recv" || entry.kind == "other") {
-      const Event* const around = call == calls.end() ? nullptr : operators.collective_around(*call->second);
-      if (around != nullptr) { entry.operation = collective_kind_of_name(profile.name(*around)); }
+    const Event* const around = call == calls.end() ? nullptr : operators.collective_around(*call->second);
+    if (around != nullptr && (entry.kind == "send_recv" || entry.kind == "other")) {
+      entry.operation = collective_kind_of_name(profile.name(*around));
     }
+    if (around != nullptr && entry.record == nullptr) { entry.input_bytes = input_bytes(profile, *around); }
     entry.step = call == calls.end() ? -2 : step_at(spans, call->second->start);
     entry.number = ++step_numbers[{entry.step, entry.kind}];
     if (entry.record != nullptr) {

@@ -16,7 +16,8 @@ struct CollectiveEntry {
   std::int64_t start = 0, end = 0;  // on the clock of the job
   const CommRecord* record = nullptr;
   std::string kind, operation;
-  std::string key;  // equal for the members of a collective, if their files name groups
+  std::uint64_t input_bytes = 0;  // of its operator's inputs, without metadata; 0 = not recorded
+  std::string key;                // equal for the members of a collective, if their files name groups
   // Without metadata: step of its call and number in the step among those of its kind.
   std::int64_t step = 0;
   std::uint64_t number = 0;

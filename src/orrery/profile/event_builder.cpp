@@ -41,12 +41,6 @@ Category category_of(std::string_view name) {
   return Category::other;
 }
 
-bool is_matrix_product(std::string_view name) {
-  constexpr std::array<std::string_view, 6> kProducts = {"aten::mm",      "aten::addmm",  "aten::bmm",
-                                                         "aten::baddbmm", "aten::matmul", "aten::linear"};
-  return std::find(kProducts.begin(), kProducts.end(), name) != kProducts.end();
-}
-
 std::string text_of(std::string_view raw) { return raw.empty() ? std::string() : decoded_text(raw); }
 
 std::optional<std::int64_t> stream_number(std::string_view text) {
@@ -128,7 +122,9 @@ std::uint32_t EventBuilder::detail(const RawEvent& raw, Category what) {
     return static_cast<std::uint32_t>(profile_.memcpy_bytes.size());
   }
   if (!raw.arg(Arg::collective_name).empty() && what != Category::annotation) { return comm_detail(raw); }
-  if (what == Category::operation && !raw.arg(Arg::input_dims).empty() && is_matrix_product(raw.name)) {
+  // A record of communication has another detail (Profile::comm).
+  const bool has_shapes = what == Category::operation || what == Category::annotation;
+  if (has_shapes && !raw.arg(Arg::input_dims).empty() && raw.name != "record_param_comms") {
     profile_.shapes.emplace_back(profile_.names.add(raw.arg(Arg::input_dims)),
                                  profile_.names.add(raw.arg(Arg::input_types)));
     return static_cast<std::uint32_t>(profile_.shapes.size());

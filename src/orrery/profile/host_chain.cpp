@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "orrery/profile/facts.hpp"
+#include "orrery/profile/repeated_steps.hpp"
 #include "orrery/profile/stream_waits.hpp"
 #include "orrery/profile/thread_wakes.hpp"
 
@@ -22,8 +23,8 @@ struct Item {
 
 class HostBuilder {
  public:
-  HostBuilder(const Profile& profile, const OperatorIndex& operators, RankPlan& plan)
-      : profile_(profile), operators_(operators), plan_(plan), items_(profile.threads.size()) {}
+  HostBuilder(const Profile& profile, const OperatorIndex& operators, const DeviceWork& work, RankPlan& plan)
+      : profile_(profile), operators_(operators), work_(work), plan_(plan), items_(profile.threads.size()) {}
 
   HostChain build(const std::vector<const Event*>& calls) {
     std::vector<bool> threads(profile_.threads.size());
@@ -31,7 +32,7 @@ class HostBuilder {
       threads[call->track] = true;
       items_[call->track].push_back({call->start, ItemKind::call, call, 0});
     }
-    steps(threads);
+    if (!steps(threads)) { guess_steps(); }
     wakes_ = wakes_of(profile_, threads);
     woken_.assign(wakes_.size(), kNoNode);
     marks_.assign(wakes_.size(), kNoNode);
@@ -47,15 +48,28 @@ class HostBuilder {
   }
 
  private:
-  void steps(std::vector<bool>& threads) {
+  // Whether there are any.
+  bool steps(std::vector<bool>& threads) {
+    bool any = false;
     for (const Event& event : profile_.events) {
       if (event.category != Category::operation && event.category != Category::annotation) { continue; }
       const auto number = step_number(profile_.name(event));
       if (!number) { continue; }
+      any = true;
       threads[event.track] = true;
       items_[event.track].push_back({event.start, ItemKind::step_begin, nullptr, *number});
       items_[event.track].push_back({event.end(), ItemKind::step_end, nullptr, *number});
     }
+    return any;
+  }
+
+  void guess_steps() {
+    const RepeatedSteps found = repeated_steps(work_);
+    for (std::size_t i = 1; i < found.begins.size(); ++i) {
+      items_[found.thread].push_back({found.begins[i - 1], ItemKind::step_begin, nullptr, i});
+      items_[found.thread].push_back({found.begins[i], ItemKind::step_end, nullptr, i});
+    }
+    plan_.guessed_steps = !found.begins.empty();
   }
 
   // The first and the last event of each thread: there is work before the first call and after the last.
@@ -165,6 +179,7 @@ class HostBuilder {
 
   const Profile& profile_;
   const OperatorIndex& operators_;
+  const DeviceWork& work_;
   RankPlan& plan_;
   std::vector<std::vector<Item>> items_;
   std::vector<Wake> wakes_;
@@ -174,11 +189,14 @@ class HostBuilder {
 
 }  // namespace
 
-std::vector<const Event*> calls_that_matter(const Profile& profile, const DeviceWork& work) {
+std::vector<const Event*> calls_that_matter(const Profile& profile, const DeviceWork& work,
+                                            const std::vector<Event>& polls) {
   std::vector<const Event*> calls;
+  for (const Event& poll : polls) { calls.push_back(&poll); }
   for (const Event& event : profile.events) {
     if (event.category != Category::call) { continue; }
-    if (!work.launched_by(event).empty() || call_kind(profile.name(event)) != CallKind::other) {
+    const CallKind kind = call_kind(profile.name(event));
+    if (!work.launched_by(event).empty() || (kind != CallKind::other && kind != CallKind::query)) {
       calls.push_back(&event);
     }
   }
@@ -187,8 +205,8 @@ std::vector<const Event*> calls_that_matter(const Profile& profile, const Device
 }
 
 HostChain build_host(const Profile& profile, const std::vector<const Event*>& calls, const OperatorIndex& operators,
-                     RankPlan& plan) {
-  return HostBuilder(profile, operators, plan).build(calls);
+                     const DeviceWork& work, RankPlan& plan) {
+  return HostBuilder(profile, operators, work, plan).build(calls);
 }
 
 }  // namespace orrery::profile

@@ -11,8 +11,9 @@
 
 namespace orrery::profile {
 
-// Calls that touch the device, by start: launches, copies, waits, records, synchronizations.
-[[nodiscard]] std::vector<const Event*> calls_that_matter(const Profile& profile, const DeviceWork& work);
+// Calls that touch the device, by start: launches, copies, waits, records, synchronizations, and polls.
+[[nodiscard]] std::vector<const Event*> calls_that_matter(const Profile& profile, const DeviceWork& work,
+                                                          const std::vector<Event>& polls);
 
 struct HostChain {
   std::unordered_map<const Event*, PlanNode> before_call;  // node that ends when the call starts
@@ -21,6 +22,6 @@ struct HostChain {
 
 // Adds the nodes of all threads with calls (or with steps) to the plan.
 [[nodiscard]] HostChain build_host(const Profile& profile, const std::vector<const Event*>& calls,
-                                   const OperatorIndex& operators, RankPlan& plan);
+                                   const OperatorIndex& operators, const DeviceWork& work, RankPlan& plan);
 
 }  // namespace orrery::profile

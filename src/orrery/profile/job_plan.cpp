@@ -50,6 +50,7 @@ class JobPlanner {
     if (auto ok = match(all); !ok) { return tl::make_unexpected(ok.error()); }
     number();
     note_missing();
+    note_guesses();
     return std::move(job_);
   }
 
@@ -108,6 +109,7 @@ class JobPlanner {
   Result<void> check_steps() {
     const auto steps_of = [&](std::size_t rank) {
       std::set<std::uint64_t> steps;
+      if (job_.ranks[rank].guessed_steps) { return steps; }
       for (const PlannedNode& node : job_.ranks[rank].nodes) {
         if (node.kind == NodeKind::step_begin) { steps.insert(node.step); }
       }
@@ -241,6 +243,7 @@ class JobPlanner {
     std::int64_t latest = entries.front()->start;
     for (const CollectiveEntry* entry : entries) { latest = std::max(latest, entry->start); }
     std::set<std::size_t> ranks;
+    set_size(instance, entries);
     for (const CollectiveEntry* entry : entries) {
       if (!ranks.insert(entry->rank).second) {
         return fail(in_file(*job_.profiles[entry->rank]),
@@ -267,6 +270,14 @@ class JobPlanner {
     }
     job_.collectives.push_back(std::move(instance));
     return {};
+  }
+
+  // Without metadata: the largest size of its operator's inputs over the members.
+  static void set_size(CollectiveInstance& instance, const std::vector<const CollectiveEntry*>& entries) {
+    if (entries.front()->record != nullptr) { return; }
+    for (const CollectiveEntry* entry : entries) { instance.bytes = std::max(instance.bytes, entry->input_bytes); }
+    const std::string& kind = instance.operation.empty() ? instance.kind : instance.operation;
+    if (kind == "all_gather") { instance.bytes *= entries.size(); }
   }
 
   // Broadcasts and messages do not wait for every rank: each keeps its recorded time.
@@ -328,6 +339,18 @@ class JobPlanner {
         "others "
         "is part of the time on the wire",
         *world - given.size(), *world, fmt::join(missing, ", "), *world - given.size() > missing.size() ? ", …" : ""));
+  }
+
+  void note_guesses() {
+    for (const RankPlan& rank : job_.ranks) {
+      if (rank.guessed_steps) {
+        job_.notes.push_back(
+            fmt::format("rank {}: no ProfilerStep; steps are one period of its repeated launches", rank.rank));
+      }
+      if (rank.counts.polls > 0) {
+        job_.notes.push_back(fmt::format("rank {}: {} waits by repeated event queries", rank.rank, rank.counts.polls));
+      }
+    }
   }
 
   JobPlan job_;

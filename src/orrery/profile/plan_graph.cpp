@@ -67,6 +67,9 @@ class GraphWriter {
     metadata.attributes.push_back({keys::schema, Value::text(kGraphSchema), {}, {}});
     add(keys::rank, static_cast<std::int64_t>(plan_.rank));
     if (profile_.world_size) { add(keys::world_size, static_cast<std::int64_t>(*profile_.world_size)); }
+    if (!profile_.device_name.empty()) {
+      metadata.attributes.push_back({keys::device_name, Value::text(profile_.device_name), {}, {}});
+    }
     add(keys::host_start, job_.time(rank_, plan_.first_ns));
     add(keys::host_end, job_.time(rank_, plan_.last_ns));
     add(keys::device_end, job_.time(rank_, plan_.device_end_ns));
@@ -167,6 +170,7 @@ class GraphWriter {
     number(keys::collective, static_cast<std::int64_t>(found.first));
     number(keys::wire, found.second->wire_ns);
     attribute(keys::kind, Value::text(one.kind));
+    if (!one.operation.empty()) { attribute(keys::called, Value::text(one.operation)); }
     attribute(keys::group, Value::text(one.group));
     number(keys::number, static_cast<std::int64_t>(one.number));
     members_.clear();

@@ -15,6 +15,7 @@ namespace keys {
 inline constexpr std::string_view schema = "schema";                     // of a file: kGraphSchema
 inline constexpr std::string_view rank = "rank";                         // of a file
 inline constexpr std::string_view world_size = "world_size";             // of a file
+inline constexpr std::string_view device_name = "device_name";           // of a file: "NVIDIA A100-SXM4-80GB"
 inline constexpr std::string_view host_start = "host_start_ns";          // of a file: as recorded
 inline constexpr std::string_view host_end = "host_end_ns";              // of a file: as recorded
 inline constexpr std::string_view device_end = "device_end_ns";          // of a file: as recorded
@@ -24,6 +25,7 @@ inline constexpr std::string_view step_end = "step_end";                 // numb
 inline constexpr std::string_view collective = "collective_instance";    // equal on the ranks of a collective
 inline constexpr std::string_view wire = "wire_time_ns";                 // of a collective, without waiting
 inline constexpr std::string_view kind = "collective_kind";              // as in reports
+inline constexpr std::string_view called = "collective_call";            // kind of the call, if the kernel has none
 inline constexpr std::string_view group = "collective_group";            // as in reports
 inline constexpr std::string_view number = "collective_number";          // as in reports
 inline constexpr std::string_view members = "collective_members";        // ranks with a file

@@ -114,8 +114,8 @@ struct Profile {
   std::vector<CommRecord> comms;
   std::vector<SyncRecord> syncs;
   std::vector<std::uint64_t> memcpy_bytes;  // by Event::detail - 1
-  // Shapes ("[[64,512],[512,512]]") and types of the inputs of matrix products, by name of text; position + 1 in
-  // detail.
+  // Shapes ("[[64,512],[512,512]]") and types of the inputs of operators and annotations, by name of text; position + 1
+  // in detail.
   std::vector<std::pair<NameIndex, NameIndex>> shapes;
   std::vector<ListedGroup> groups;
   std::size_t groups_listed = 0;

@@ -8,6 +8,7 @@
 #include "orrery/profile/facts.hpp"
 #include "orrery/profile/host_chain.hpp"
 #include "orrery/profile/operators.hpp"
+#include "orrery/profile/polls.hpp"
 #include "orrery/profile/stream_waits.hpp"
 
 namespace orrery::profile {
@@ -30,18 +31,21 @@ class Planner {
       : profile_(profile),
         work_(profile),
         operators_(profile),
-        calls_(calls_that_matter(profile, work_)),
+        polls_(polls_of(profile, work_)),
+        calls_(calls_that_matter(profile, work_, polls_)),
         waits_(waits_of(profile, work_, operators_, calls_)) {
     plan_.rank = profile.rank.value_or(0);
   }
 
   RankPlan plan() {
     measure_latencies();
-    host_ = build_host(profile_, calls_, operators_, plan_);
+    host_ = build_host(profile_, calls_, operators_, work_, plan_);
     first_device_ = static_cast<PlanNode>(plan_.nodes.size());
     for (std::uint32_t i = 0; i < work_.operations().size(); ++i) { add_device(i); }
     for (std::uint32_t i = 0; i < work_.operations().size(); ++i) { add_dependencies(i); }
     for (const Event* call : calls_) { block(*call); }
+    plan_.counts.polls = polls_.size();
+    plan_.polls = std::move(polls_);
     return std::move(plan_);
   }
 
@@ -235,6 +239,7 @@ class Planner {
   const Profile& profile_;
   DeviceWork work_;
   OperatorIndex operators_;
+  std::vector<Event> polls_;
   std::vector<const Event*> calls_;
   Waits waits_;
   RankPlan plan_;

@@ -70,6 +70,7 @@ struct PlanCounts {
   std::uint64_t device_operations = 0, without_call = 0;
   std::uint64_t starts_before_call = 0, overlaps = 0;
   std::uint64_t named_waits = 0, rule_waits = 0, coincidences = 0, wakes = 0;
+  std::uint64_t polls = 0;             // waits by asking again and again
   std::uint64_t graph_operations = 0;  // launched by a graph together with others
   std::int64_t blocked_ns = 0, blocked_with_cause_ns = 0;
   std::int64_t unexplained_idle_ns = 0;
@@ -81,8 +82,11 @@ struct RankPlan {
   std::vector<PlanNode> communication;  // device operations that communicate, in the order of their start
   Latencies latencies;
   PlanCounts counts;
+  bool guessed_steps = false;              // by repeated launches: the file has no ProfilerStep
   std::int64_t first_ns = 0, last_ns = 0;  // of the host's events on threads with calls
   std::int64_t device_end_ns = 0;          // last end of a device operation
+  std::vector<Event>
+      polls;  // calls that stand for several queries; nodes refer to them, so a plan is moved, not copied
 };
 
 [[nodiscard]] RankPlan plan_of(const Profile& profile);

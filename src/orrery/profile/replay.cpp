@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace orrery::profile {
 
@@ -66,6 +68,7 @@ class ReplayJob::Run {
       missing_.push_back(static_cast<std::uint32_t>(collective.members.size()));
     }
     set_shifts();
+    if (auto ok = set_factors(); !ok) { return ok; }
     for (const Lateness& late : change_.late) {
       if (auto ok = add_late(late); !ok) { return ok; }
     }
@@ -80,6 +83,31 @@ class ReplayJob::Run {
                 static_cast<std::uint32_t>(rank));
       if (change_.common_start) { shift_[rank] = -common_origin(rank); }
     }
+  }
+
+  Result<void> set_factors() {
+    factors_.assign(job_.kernels_.size(), change_.compute);
+    for (const KernelFactor& one : change_.kernels) {
+      bool any = false;
+      for (std::size_t i = 0; i < factors_.size(); ++i) {
+        const ReplayKernel& kernel = job_.kernels_[i];
+        const bool applies = one.kind ? kernel.kind == *one.kind : kernel.name.find(one.text) != std::string::npos;
+        if (applies) { factors_[i] *= one.factor; }
+        any = any || applies;
+      }
+      if (!any) { return fail(no_kernel(one)); }
+    }
+    return {};
+  }
+
+  [[nodiscard]] std::string no_kernel(const KernelFactor& factor) const {
+    if (!factor.kind) { return fmt::format("no kernel of the profile has {:?} in its name", factor.text); }
+    std::set<std::string_view> classes;
+    for (const ReplayKernel& kernel : job_.kernels_) {
+      classes.insert(kKernelClasses[static_cast<std::size_t>(kernel.kind)]);
+    }
+    return fmt::format("the profile has no kernel of the class {}; it has {}",
+                       kKernelClasses[static_cast<std::size_t>(*factor.kind)], fmt::join(classes, ", "));
   }
 
   // Where a rank starts: its first step, else its first event of the host.
@@ -121,7 +149,7 @@ class ReplayJob::Run {
     if (start == kUnknown) { start = about.recorded_start + shift_[rank_of_[node]]; }
     start_[node] = start;
     if (about.collective == kNo) {
-      const double factor = about.on_device ? change_.compute : 1.0;
+      const double factor = about.kernel != kNo ? factors_[about.kernel] : about.on_device ? change_.compute : 1.0;
       finish(node, start + scaled(about.duration, factor) + extra_[node]);
       return;
     }
@@ -256,6 +284,7 @@ class ReplayJob::Run {
   const ReplayJob& job_;
   const ReplayChange& change_;
   std::vector<std::int64_t> start_, end_, extra_, shift_;
+  std::vector<double> factors_;         // of ReplayJob::kernels_
   std::vector<std::uint32_t> binding_;  // the dependency that decided the start
   std::vector<std::uint32_t> open_, child_begin_, children_, missing_, rank_of_, ready_;
   std::size_t done_ = 0;

@@ -17,6 +17,8 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/graph/graph.hpp"
+#include "orrery/profile/kernel_class.hpp"
+#include "orrery/profile/kernel_shape.hpp"
 
 namespace orrery::profile {
 
@@ -26,9 +28,17 @@ struct Lateness {
   std::optional<std::uint64_t> step;  // at its start; else at the start of the rank
 };
 
+// Device operations of a class, or whose name has a text; of several that apply, the factors are multiplied.
+struct KernelFactor {
+  std::optional<KernelClass> kind;  // else by name
+  std::string text;                 // part of the name of the kernel
+  double factor = 1;
+};
+
 struct ReplayChange {
-  double compute = 1;  // factor of the durations of kernels, copies and memsets on the device
-  double comm = 1;     // factor of the time of collectives on the wire
+  double compute = 1;                 // factor of the durations of kernels, copies and memsets on the device
+  std::vector<KernelFactor> kernels;  // in addition to `compute`
+  double comm = 1;                    // factor of the time of collectives on the wire
   std::vector<Lateness> late;
   bool common_start = false;  // all ranks start at the same time
 };
@@ -41,6 +51,7 @@ struct ReplayStep {
 
 struct ReplayCollective {
   std::string group, kind;
+  std::string called;  // kind of the call, where the kernel does not say it
   std::uint64_t number = 0;
   std::vector<std::uint64_t> members;
   std::uint64_t group_size = 0;
@@ -48,6 +59,16 @@ struct ReplayCollective {
   std::int64_t wire_ns = 0;     // of the member that is on the wire longest
   std::int64_t waiting_ns = 0;  // of all members together
   bool alone = false;           // only one member has a file: its time contains waiting
+};
+
+// A kind of device operation of the recorded job (not collectives): all with one name under one operator with one
+// shape.
+struct ReplayKernel {
+  std::string name, operation;
+  KernelClass kind = KernelClass::other;
+  std::optional<WorkShape> shape;  // of the operator's inputs, where recorded
+  std::uint64_t count = 0;
+  std::int64_t time_ns = 0;  // of all together
 };
 
 struct ReplayRank {
@@ -91,6 +112,15 @@ class ReplayJob {
   // Fails if a change names a rank or step that is not there, and if nodes wait for each other in a cycle.
   [[nodiscard]] Result<Replay> run(const ReplayChange& change) const;
 
+  // Names of the devices that the job was recorded on, each once.
+  [[nodiscard]] const std::vector<std::string>& devices() const { return devices_; }
+
+  // Kinds of device operations, in the order of their first appearance.
+  [[nodiscard]] const std::vector<ReplayKernel>& kernels() const { return kernels_; }
+
+  // Multiplies the durations of each kind (by position in kernels()), for another machine.
+  void scale_kernels(const std::vector<double>& factors);
+
   // Sets the time on the wire of each collective (by position in Replay::collectives), for another machine.
   void set_wire_times(const std::vector<std::optional<std::int64_t>>& wire_ns);
 
@@ -100,7 +130,8 @@ class ReplayJob {
     std::int64_t unexplained = 0;  // part of a lag
     std::uint32_t deps_begin = 0;
     std::uint32_t collective = kNo;
-    std::uint32_t step = kNo;  // position in steps_ of one that begins here
+    std::uint32_t step = kNo;    // position in steps_ of one that begins here
+    std::uint32_t kernel = kNo;  // position in kernels_ of device operations that do not communicate
     bool on_device = false;
     bool communicates = false;
   };
@@ -137,6 +168,8 @@ class ReplayJob {
   std::vector<Step> steps_;
   std::vector<Collective> collectives_;
   std::vector<Rank> ranks_;
+  std::vector<ReplayKernel> kernels_;
+  std::vector<std::string> devices_;
 };
 
 // Whether a graph was imported from a profile.

@@ -1,6 +1,7 @@
 #include "orrery/profile/replay_read.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -35,10 +36,16 @@ Result<void> ReplayJob::Reader::add(const graph::Graph& graph) {
   rank.host_end = number(graph.metadata(), keys::host_end).value_or(0);
   rank.device_end = number(graph.metadata(), keys::device_end).value_or(0);
   job_.ranks_.push_back(rank);
-  const Keys found{graph.find_key(keys::lags),       graph.find_key(keys::step_begin),
-                   graph.find_key(keys::step_end),   graph.find_key(keys::collective),
-                   graph.find_key(keys::wire),       graph.find_key(graph::keys::is_cpu_op),
-                   graph.find_key(keys::unexplained)};
+  if (const graph::Attribute* const device = graph.metadata().find(keys::device_name); device != nullptr) {
+    const std::string name(device->value.as_text().value_or(""));
+    if (std::find(job_.devices_.begin(), job_.devices_.end(), name) == job_.devices_.end()) {
+      job_.devices_.push_back(name);
+    }
+  }
+  const Keys found{graph.find_key(keys::lags),        graph.find_key(keys::step_begin),
+                   graph.find_key(keys::step_end),    graph.find_key(keys::collective),
+                   graph.find_key(keys::wire),        graph.find_key(graph::keys::is_cpu_op),
+                   graph.find_key(keys::unexplained), graph.find_key(keys::operation)};
   for (graph::NodeIndex node = 0; node < graph.node_count(); ++node) {
     if (auto ok = add_node(graph, found, node, rank.first); !ok) { return ok; }
   }
@@ -78,8 +85,28 @@ Result<void> ReplayJob::Reader::add_node(const graph::Graph& graph, const Keys& 
     add_member(graph, node, *instance, integer(found.wire).value_or(made.duration), position);
     return {};
   }
+  if (made.on_device) { made.kernel = kernel(graph, found, node, made.duration); }
   job_.nodes_.push_back(made);
   return {};
+}
+
+std::uint32_t ReplayJob::Reader::kernel(const graph::Graph& graph, const Keys& found, graph::NodeIndex node,
+                                        std::int64_t duration) {
+  const std::string_view name = graph.name(node);
+  const auto around = graph.value(node, found.operation);
+  const std::string_view operation = around ? around->as_text().value_or("") : std::string_view();
+  const auto inputs = graph.inputs(node);
+  const std::string_view shapes = inputs ? inputs->shapes : std::string_view();
+  const std::string_view types = inputs ? inputs->types : std::string_view();
+  const auto [known, is_new] = kernels_.try_emplace(fmt::format("{}\n{}\n{}\n{}", name, operation, shapes, types),
+                                                    static_cast<std::uint32_t>(job_.kernels_.size()));
+  if (is_new) {
+    job_.kernels_.push_back({std::string(name), std::string(operation), kernel_class(name, operation),
+                             work_shape_of(operation, shapes, types), 0, 0});
+  }
+  ++job_.kernels_[known->second].count;
+  job_.kernels_[known->second].time_ns += duration;
+  return known->second;
 }
 
 void ReplayJob::Reader::add_step(std::uint64_t step, std::uint32_t node, bool begins) {
@@ -97,6 +124,7 @@ void ReplayJob::Reader::add_member(const graph::Graph& graph, graph::NodeIndex n
     Collective made;
     made.about.group = text(graph, node, keys::group);
     made.about.kind = text(graph, node, keys::kind);
+    made.about.called = text(graph, node, keys::called);
     const auto integer = [&](std::string_view key) {
       const auto value = graph.value(node, key);
       return value ? value->as_uint().value_or(0) : 0;
@@ -127,6 +155,13 @@ Result<ReplayJob> ReplayJob::of(const std::vector<graph::Graph>& graphs) {
   }
   reader.finish();
   return job;
+}
+
+void ReplayJob::scale_kernels(const std::vector<double>& factors) {
+  for (Node& node : nodes_) {
+    if (node.kernel == kNo || node.kernel >= factors.size() || factors[node.kernel] == 1) { continue; }
+    node.duration = std::llround(std::min(static_cast<double>(node.duration) * factors[node.kernel], 1e17));
+  }
 }
 
 void ReplayJob::set_wire_times(const std::vector<std::optional<std::int64_t>>& wire_ns) {

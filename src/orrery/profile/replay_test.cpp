@@ -103,6 +103,45 @@ TEST_P(MadeJobs, waiting_has_causes_and_idle_is_explained) {
   }
 }
 
+// All kernels of the made job that compute are products: their class is all of them, and factors multiply.
+TEST_P(MadeJobs, factors_of_a_class_and_of_a_name_are_those_of_its_kernels) {
+  const MadeJob truth(2, 4, GetParam());
+  const auto made = imported(truth.profiles());
+  ASSERT_TRUE(made) << made.error().text();
+  ReplayChange change;
+  change.kernels = {{KernelClass::gemm, {}, 4}};
+  expect_near(predicted(*made, change), truth.steps({4, 1, -1, 0}), 40);
+  change.compute = 0.25;
+  expect_near(predicted(*made, change), truth.steps(), 40);
+  change.kernels = {{std::nullopt, "gem", 2}};
+  expect_near(predicted(*made, change), truth.steps({0.5, 1, -1, 0}), 40);
+}
+
+TEST(Replay, factors_of_kernels_that_do_not_occur_are_refused) {
+  const auto made = imported(MadeJob(2, 2, 1).profiles());
+  ASSERT_TRUE(made) << made.error().text();
+  const auto job = ReplayJob::of(made->graphs);
+  ASSERT_TRUE(job);
+  ReplayChange change;
+  change.kernels = {{KernelClass::attention, {}, 2}};
+  EXPECT_EQ(job->run(change).error().text(), "the profile has no kernel of the class attention; it has gemm");
+  change.kernels = {{std::nullopt, "flash", 2}};
+  EXPECT_EQ(job->run(change).error().text(), "no kernel of the profile has \"flash\" in its name");
+}
+
+TEST(KernelClass, is_known_by_the_names_of_libraries) {
+  const std::pair<const char*, KernelClass> kNames[] = {
+      {"ampere_bf16_s16816gemm_bf16_128x256_ldg8_f2f_stages_64x3_tn", KernelClass::gemm},
+      {"Cijk_Ailk_Bljk_HHS_BH_MT128x128x16", KernelClass::gemm},
+      {"void flash_fwd_kernel<Flash_fwd_kernel_traits<64, 128>>", KernelClass::attention},
+      {"void cudnn::bn_fw_tr_1C11_kernel_NCHW<float>", KernelClass::normalization},
+      {"void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor>", KernelClass::elementwise},
+      {"Memcpy HtoD (Pageable -> Device)", KernelClass::copy},
+      {"my_kernel", KernelClass::other}};
+  for (const auto& [name, kind] : kNames) { EXPECT_EQ(kernel_class(name, ""), kind) << name; }
+  EXPECT_EQ(kernel_class("my_kernel", "aten::layer_norm"), KernelClass::normalization);
+}
+
 // From the last end back to where a rank starts: no time is left out.
 TEST_P(MadeJobs, the_critical_path_covers_all_of_its_time) {
   const auto made = imported(MadeJob(3, 4, GetParam()).profiles());

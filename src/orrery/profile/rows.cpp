@@ -1,7 +1,6 @@
 #include "orrery/profile/rows.hpp"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <optional>
 #include <unordered_map>
@@ -9,65 +8,11 @@
 
 #include <fmt/format.h>
 
-#include "orrery/profile/decimal.hpp"
+#include "orrery/profile/kernel_shape.hpp"
 
 namespace orrery::profile {
 
 namespace {
-
-struct Product {
-  std::int64_t m = 0, n = 0, k = 0, groups = 1;
-
-  friend auto operator<=>(const Product&, const Product&) = default;
-};
-
-// "[[64, 512], [512, 128], []]" as lists of numbers.
-std::vector<std::vector<std::int64_t>> shapes_of(std::string_view text) {
-  std::vector<std::vector<std::int64_t>> shapes;
-  int depth = 0;
-  std::int64_t number = -1;
-  const auto end_number = [&] {
-    if (number >= 0 && depth == 2 && !shapes.empty()) { shapes.back().push_back(number); }
-    number = -1;
-  };
-  for (const char c : text) {
-    if (c >= '0' && c <= '9') {
-      constexpr std::int64_t kMost = 1'000'000'000'000;
-      number = std::min((number < 0 ? 0 : number) * 10 + (c - '0'), kMost);
-      continue;
-    }
-    end_number();
-    if (c == '[' && ++depth == 2) { shapes.emplace_back(); }
-    if (c == ']') { --depth; }
-  }
-  return shapes;
-}
-
-// The product of an operator with these inputs: the last two matrices of mm, addmm, bmm and baddbmm.
-std::optional<Product> product_of(std::string_view name, std::string_view dims) {
-  std::vector<std::vector<std::int64_t>> matrices;
-  const std::size_t rank = name == "aten::bmm" || name == "aten::baddbmm" ? 3 : 2;
-  if (rank == 2 && name != "aten::mm" && name != "aten::addmm") { return std::nullopt; }
-  for (auto& shape : shapes_of(dims)) {
-    if (shape.size() == rank) { matrices.push_back(std::move(shape)); }
-  }
-  if (matrices.size() < 2) { return std::nullopt; }
-  const auto& a = matrices[matrices.size() - 2];
-  const auto& b = matrices.back();
-  const std::size_t at = rank - 2;
-  if (a[at + 1] != b[at] || a[at] == 0 || b[at] == 0 || b[at + 1] == 0) { return std::nullopt; }
-  return Product{a[at], b[at + 1], a[at + 1], rank == 3 ? a[0] : 1};
-}
-
-// Number format of the first input that has one.
-std::string dtype_of(std::string_view types) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kTypes = {
-      {{"c10::BFloat16", "bf16"}, {"c10::Half", "fp16"}, {"float", "fp32"}, {"double", "fp64"}}};
-  for (const auto& [name, dtype] : kTypes) {
-    if (types.find(name) != std::string_view::npos) { return std::string(dtype); }
-  }
-  return {};
-}
 
 // "NVIDIA A100-SXM4-80GB" and "Tesla V100-SXM2-32GB" without the maker.
 std::string board_of(std::string name) {
@@ -92,13 +37,14 @@ class RowWriter {
   ProfileRows write() {
     kernels();
     collectives();
+    steps();
     return std::move(made_);
   }
 
  private:
   struct Key {
     std::string board, dtype;
-    Product product;
+    MatrixProduct product;
 
     friend auto operator<=>(const Key&, const Key&) = default;
   };
@@ -128,8 +74,8 @@ class RowWriter {
     }
     for (const auto& [operation, time] : by_operator) {
       const auto& [dims, types] = profile.shapes[operation->detail - 1];
-      const auto product = product_of(profile.name(*operation), profile.names[dims]);
-      std::string dtype = dtype_of(profile.names[types]);
+      const auto product = matrix_product_of(profile.name(*operation), profile.names[dims]);
+      std::string dtype = number_format_of(profile.names[types]);
       if (!product || dtype.empty()) { continue; }
       times[{board_of(profile.device_name), std::move(dtype), *product}].push_back(time);
     }
@@ -149,11 +95,40 @@ class RowWriter {
     }
   }
 
+  // The step of the job ends on its slowest rank.
+  void steps() {
+    std::map<std::uint64_t, std::int64_t> slowest;
+    for (const RankPlan& rank : job_.ranks) {
+      std::map<std::uint64_t, std::int64_t> begins;
+      for (const PlannedNode& node : rank.nodes) {
+        if (node.kind == NodeKind::step_begin) { begins[node.step] = node.start; }
+      }
+      for (const PlannedNode& node : rank.nodes) {
+        if (node.kind != NodeKind::step_end || !begins.contains(node.step)) { continue; }
+        std::int64_t& time = slowest[node.step];
+        time = std::max(time, node.start - begins[node.step]);
+      }
+    }
+    std::vector<std::int64_t> times;
+    for (const auto& [step, time] : slowest) { times.push_back(time); }
+    made_.steps = times.size();
+    if (!times.empty()) { made_.step_ns = median_of(times); }
+  }
+
   const JobPlan& job_;
   ProfileRows made_;
 };
 
 }  // namespace
+
+std::string step_rows(const ProfileRows& rows, std::string_view command) {
+  std::string quoted;
+  for (const char c : command) { quoted += c == '"' ? std::string("\"\"") : std::string(1, c); }
+  std::string text = "id,args,measured_s,source\n";
+  if (rows.steps == 0) { return text; }
+  return text + fmt::format("step,\"{}\",{}.{:09},\"median of {} steps, each on its slowest rank\"\n", quoted,
+                            rows.step_ns / 1'000'000'000, rows.step_ns % 1'000'000'000, rows.steps);
+}
 
 ProfileRows rows_of(const JobPlan& job) { return RowWriter(job).write(); }
 

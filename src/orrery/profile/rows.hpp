@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "orrery/profile/job_plan.hpp"
 
@@ -14,7 +15,12 @@ namespace orrery::profile {
 struct ProfileRows {
   std::string kernels, collectives;  // CSV with header
   std::uint64_t kernel_rows = 0, collective_rows = 0;
+  std::uint64_t steps = 0;
+  std::int64_t step_ns = 0;  // median over steps of the slowest rank's, where there are any
 };
+
+// The step as a row whose prediction is a command of orrery: columns id, args, measured_s, source.
+[[nodiscard]] std::string step_rows(const ProfileRows& rows, std::string_view command);
 
 [[nodiscard]] ProfileRows rows_of(const JobPlan& job);
 

@@ -1,5 +1,7 @@
 #include "orrery/profile/rows.hpp"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "orrery/profile/kineto_read.hpp"
@@ -38,6 +40,25 @@ TEST(Rows, collectives_have_their_time_on_the_wire) {
   const auto alone = job_plan({&*a});
   ASSERT_TRUE(alone);
   EXPECT_EQ(rows_of(*alone).collective_rows, 0U);
+}
+
+// The step of the job is that of its slowest rank; the row is the median of the steps.
+TEST(Rows, steps_are_measurements_of_a_command) {
+  const MadeJob made(2, 3, 5);
+  const auto texts = made.profiles();
+  const auto a = read_kineto_bytes(texts[0], "a.json");
+  const auto b = read_kineto_bytes(texts[1], "b.json");
+  ASSERT_TRUE(a && b);
+  const auto job = job_plan({&*a, &*b});
+  ASSERT_TRUE(job) << job.error().text();
+  const auto steps = made.steps();
+  std::vector<std::int64_t> slowest;
+  for (std::size_t step = 0; step < 3; ++step) { slowest.push_back(std::max(steps[0][step], steps[1][step])); }
+  std::sort(slowest.begin(), slowest.end());
+  EXPECT_EQ(step_rows(rows_of(*job), "estimate --model \"my model\""),
+            fmt::format("id,args,measured_s,source\nstep,\"estimate --model \"\"my model\"\"\",0.{:09},"
+                        "\"median of 3 steps, each on its slowest rank\"\n",
+                        slowest[1]));
 }
 
 }  // namespace orrery::profile::rows_test

@@ -208,6 +208,8 @@ class WaitFinder {
       sources = copy_sources(call);
     } else if (kind == CallKind::synchronize_device) {
       sources = all_streams(call);
+    } else if (kind == CallKind::query) {
+      sources = guessed_sources(call, CallKind::synchronize_event);
     } else if (kind == CallKind::synchronize_stream || kind == CallKind::synchronize_event) {
       if (sync != nullptr) { sources = named_sources(call, *sync, profile_.streams[event->track].process); }
       if (sources.empty()) { sources = guessed_sources(call, kind); }
@@ -303,6 +305,7 @@ CallKind call_kind(std::string_view name) {
     return CallKind::synchronize_device;
   }
   if (call.starts_with("EventSynchronize")) { return CallKind::synchronize_event; }
+  if (call.starts_with("EventQuery")) { return CallKind::query; }
   if (call.starts_with("Memcpy")) { return CallKind::copy; }
   return CallKind::other;
 }

@@ -39,6 +39,7 @@ enum class CallKind : std::uint8_t {
   synchronize_stream,
   synchronize_device,
   synchronize_event,
+  query,  // asks whether an event has happened, and does not wait
   copy
 };
 [[nodiscard]] CallKind call_kind(std::string_view name);

@@ -37,7 +37,8 @@ class Windows {
     consumed_ += done_;
     done_ = 0;
     const std::string_view window = source_.ahead(wanted);
-    json_ = JsonPull(window, window.size() < wanted);
+    // A mapped file offers all of its rest; only what is consumed releases memory.
+    json_ = JsonPull(window.substr(0, wanted), window.size() < wanted);
   }
 
   trace::Source& source_;

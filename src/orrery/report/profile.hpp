@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "orrery/profile/facts.hpp"
+#include "orrery/profile/idle.hpp"
 #include "orrery/report/text.hpp"
 
 namespace orrery::report {
@@ -13,6 +14,7 @@ namespace orrery::report {
 struct ProfileFacts {
   std::string file;
   profile::Facts facts;
+  profile::IdleFacts idle;
   std::vector<std::string> notes;
 };
 

@@ -65,6 +65,18 @@ Node kernels_json(const std::vector<profile::KernelFacts>& kernels, std::size_t 
   return list;
 }
 
+Node idle_json(const profile::IdleFacts& idle) {
+  return json_object({{"all_ns", idle.all_ns()},
+                      {"host_ns", idle.host_ns},
+                      {"host_blocked_ns", idle.blocked_ns},
+                      {"profiler_ns", idle.profiler_ns},
+                      {"launch_ns", idle.launch_ns},
+                      {"gap_ns", idle.gap_ns},
+                      {"graph_ns", idle.graph_ns},
+                      {"without_call_ns", idle.without_call_ns},
+                      {"unexplained_ns", idle.unexplained_ns}});
+}
+
 Node facts_json(const Facts& facts, std::size_t most) {
   Node json = json_object({{"events", facts.events},
                            {"categories", profile_counts_json(facts.categories)},
@@ -101,6 +113,7 @@ std::string profile_stats_json(const std::vector<ProfileFacts>& profiles, std::s
   Node files = config::sequence_node();
   for (const ProfileFacts& one : profiles) {
     Node facts = facts_json(one.facts, most);
+    config::set_field(facts, "idle", idle_json(one.idle));
     config::add_item(files,
                      json_object({{"file", one.file}, {"format", "kineto"}, {"kineto", facts}, {"notes", one.notes}}));
     config::set_field(by_file, one.file, facts);

@@ -95,6 +95,8 @@ Node imported_json(const ImportedRank& rank) {
                       {"waits_by_rule", counts.rule_waits},
                       {"waits_by_coincidence", counts.coincidences},
                       {"thread_wakes", counts.wakes},
+                      {"waits_by_polling", counts.polls},
+                      {"steps_guessed", rank.guessed_steps},
                       {"graph_ops", counts.graph_operations},
                       {"blocked_ns", counts.blocked_ns},
                       {"blocked_with_cause_ns", counts.blocked_with_cause_ns},
@@ -110,7 +112,9 @@ Node imported_json(const ImportedRank& rank) {
 // ---- text ----
 
 std::string steps_text(const profile::Replay& replay) {
-  if (replay.steps.empty()) { return "  no ProfilerStep in the record: the whole span is replayed\n"; }
+  if (replay.steps.empty()) {
+    return "  no ProfilerStep and no repeated launches in the record: the whole span is replayed\n";
+  }
   Table table;
   table.column("rank").column("step").column("predicted").column("recorded").column("difference");
   for (const profile::ReplayStep& step : replay.steps) {
@@ -183,8 +187,9 @@ std::string profile_import_text(const ProfileImport& import, TextStyle style) {
                     percent(counts.blocked_ns == 0 ? 1 : ratio(counts.blocked_with_cause_ns, counts.blocked_ns)),
                     ns_text(counts.unexplained_idle_ns), counts.unexplained_idle_ns > 0 ? " (kept as recorded)" : "");
   }
-  text += fmt::format("measurements for validate and calibrate (--rows): {} matrix products, {} collectives\n",
-                      import.rows.kernel_rows, import.rows.collective_rows);
+  text +=
+      fmt::format("measurements for validate and calibrate (--rows): {} matrix products, {} collectives, {} steps\n",
+                  import.rows.kernel_rows, import.rows.collective_rows, import.rows.steps);
   text += "replay of these graphs without changes\n" + ranks_text(import.replay) + steps_text(import.replay) +
           communication_text(import.replay);
   for (const std::string& note : import.notes) { text += dim("note: " + printable(note), style) + "\n"; }

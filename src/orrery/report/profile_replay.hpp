@@ -18,6 +18,7 @@ struct ImportedRank {
   profile::PlanCounts counts;
   profile::Latencies latencies;
   bool whole_microseconds = false;
+  bool guessed_steps = false;
   std::int64_t clock_offset_ns = 0;
   std::uint64_t collectives = 0, collectives_alone = 0, collectives_guessed = 0;
 };

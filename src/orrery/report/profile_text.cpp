@@ -93,6 +93,26 @@ std::string top_text(const std::string& header, const std::vector<profile::Kerne
   return table.text(2);
 }
 
+std::string idle_text(const profile::IdleFacts& idle, std::int64_t span) {
+  if (idle.all_ns() <= 0) { return {}; }
+  Table table;
+  table.column("device idle", Table::Align::left).column("time").column("share of span");
+  const auto row = [&](const char* name, std::int64_t time) {
+    if (time == 0) { return; }
+    table.row({name, duration_text(time), percent(static_cast<double>(time) / static_cast<double>(span))});
+  };
+  row("all", idle.all_ns());
+  row("the host works and launches late", idle.host_ns);
+  row("the host waits for the device", idle.blocked_ns);
+  row("the profiler stops the host", idle.profiler_ns);
+  row("launch latency", idle.launch_ns);
+  row("gaps between operations", idle.gap_ns);
+  row("gaps inside graph launches", idle.graph_ns);
+  row("before operations without a call", idle.without_call_ns);
+  row("no known cause", idle.unexplained_ns);
+  return table.text(2);
+}
+
 std::string links_text(const Facts& facts) {
   std::string text = fmt::format("  {} device ops have a launching call, {} have none\n", number_text(facts.linked),
                                  number_text(facts.not_linked));
@@ -123,6 +143,7 @@ std::string profile_stats_text(const std::vector<ProfileFacts>& profiles, std::s
       text += "  no device operations\n";
     } else {
       text += links_text(facts) + busy_text(facts) + kineto_streams_text(facts) + collectives_text(facts);
+      text += idle_text(one.idle, facts.whole.span_ns);
       text += top_text("kernel", facts.top_kernels, facts.whole.busy_ns, most);
       text += top_text("operator", facts.top_operators, facts.whole.busy_ns, most);
     }

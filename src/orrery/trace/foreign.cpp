@@ -109,6 +109,13 @@ std::optional<std::string> foreign_json(std::string_view start) {
   if (json.schema().starts_with("orrery.") && json.schema() != kJsonLinesSchema) {
     return fmt::format("is a result of orrery ({}), not a trace", json.schema());
   }
+  if (json.has_any({"model_type", "architectures"})) {
+    return "is a model configuration of Hugging Face; \"orrery estimate --model\" and other commands with --model read "
+           "it";
+  }
+  if (json.has_any({"all-reduce-implementation", "scheduling-policy"})) {
+    return "is a system configuration of ASTRA-sim; \"orrery simulate --system-configuration\" reads it";
+  }
   if (are_json_lines(start)) { return std::nullopt; }
   return "is JSON, but neither a supported trace format nor JSON lines, which have one node per line: {\"id\":1,…}";
 }
