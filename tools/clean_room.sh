@@ -3,6 +3,8 @@
 # ordinary user: what a newcomer sees.
 #
 #   tools/clean_room.sh [--keep] [COMMAND…]      the default command is ./dev demo
+#   tools/clean_room.sh [--keep] --packages      installs build/packages/*.deb (./dev package) in a Debian without a
+#                                                clone, uses program, library and Python module, and removes them
 #
 # Needs root, debootstrap and a machine whose apt knows a Debian 12 mirror: that mirror and apt's proxy are used inside.
 # What is committed is cloned, not the working tree. --keep leaves the tree behind and says where.
@@ -36,8 +38,34 @@ build_root() {
   ln -sf pts/ptmx "$root/dev/ptmx"
   inside root "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends git sudo"
   inside root "useradd --create-home --shell /bin/bash newcomer && echo 'newcomer ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/newcomer"
+}
+
+clone() {
   git clone --quiet --no-hardlinks "$repository" "$root/home/newcomer/orrery"
   inside root "chown -R newcomer: /home/newcomer"
+}
+
+# The packages as a user has them: apt installs them with what they need, and purges them again.
+use_packages() {
+  local job="--model llama-3.1-8b --cluster dgx-h100 --devices 64 --global-batch 64 --seq 8192"
+  cp -r "$repository"/build/packages "$repository/examples/library" "$root/home/newcomer/"
+  inside root "chown -R newcomer: /home/newcomer"
+  step "install"
+  inside root "cd /home/newcomer/packages && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends ./*.deb cmake g++ make"
+  step "the program"
+  inside newcomer "orrery --version && orrery plan $job | head -20 && gzip -t /usr/share/man/man1/orrery-plan.1.gz"
+  inside newcomer "orrery estimate $job --json" >"$root/home/program.json"
+  step "the Python module"
+  inside newcomer "python3 -c 'import orrery; print(orrery.estimate(model=\"llama-3.1-8b\", cluster=\"dgx-h100\", devices=64, global_batch=64, seq=8192).step_time_s)'" |
+    tee "$root/home/module.txt"
+  grep -qF "\"step_time_s\": $(cat "$root/home/module.txt")" "$root/home/program.json" || die "the module and the program differ"
+  step "the library"
+  inside newcomer "cd ~ && cmake -S library -B built >/dev/null && cmake --build built >/dev/null && built/step_time /usr/share/orrery/data"
+  step "remove"
+  inside root "DEBIAN_FRONTEND=noninteractive apt-get purge -q -y 'orrery' 'liborrery*' 'python3-orrery' && apt-get autoremove -q -y --purge"
+  local left
+  left="$(cd "$root" && find usr etc var/lib/orrery -iname '*orrery*' 2>/dev/null | grep -v '^var/cache' || true)"
+  [[ -z "$left" ]] || die "left behind: $left"
 }
 
 # inside USER COMMAND: with an environment as empty as after logging in.
@@ -56,10 +84,17 @@ if [[ -z "${CLEAN_ROOM_INSIDE:-}" ]]; then CLEAN_ROOM_INSIDE=1 exec unshare --mo
 keep=""
 if [[ "${1:-}" == --keep ]]; then keep=1; shift; fi
 if (($# == 0)); then set -- ./dev demo; fi
+[[ "$1" != --packages ]] || compgen -G "$repository/build/packages/*.deb" >/dev/null || die "no build/packages/*.deb; ./dev package makes them"
 root="$(mktemp -d "${TMPDIR:-/tmp}/orrery-clean-room.XXXXXX")"
 chmod 755 "$root"
 trap leave EXIT
 build_root
+if [[ "$1" == --packages ]]; then
+  use_packages
+  step "done in $SECONDS s"
+  exit
+fi
+clone
 step "$(git -C "$repository" rev-parse --short HEAD): $*"
 started=$SECONDS
 inside newcomer "cd ~/orrery && $(printf '%q ' "$@")"

@@ -1,6 +1,7 @@
 // The subcommands, one per file, in the order of the overview.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,9 @@ namespace orrery::cli {
 [[nodiscard]] Command web_command();
 [[nodiscard]] Command completion_command();
 
+[[nodiscard]] std::vector<std::string> command_names();
+// Nothing: there is no such command.
+[[nodiscard]] std::optional<Command> command_named(std::string_view name);
 [[nodiscard]] std::vector<Command> all_commands();
 
 // Kinds of catalogue entries, as arguments of `orrery list`.

@@ -30,7 +30,9 @@ std::string value_name(const config::FieldInfo& field) {
   if (field.type.text == "integer" || field.type.text == "number") { return "N"; }
   if (field.type.text.starts_with(kOneOf)) { return "NAME"; }
   const auto is = [&](std::string_view name) { return field.name == name; };
-  return is("model") || is("cluster") || is("stack") ? "NAME|FILE" : "TEXT";
+  if (is("trace")) { return "FILE"; }
+  const bool is_entry = is("model") || is("cluster") || is("prefill_cluster") || is("stack") || is("engine");
+  return is_entry ? "NAME|FILE" : "TEXT";
 }
 
 // Limits that only prevent overflow are not shown in the help.

@@ -4,7 +4,6 @@
 #include "apps/cli/commands.hpp"
 #include "apps/cli/terminal.hpp"
 #include "orrery/api/explore.hpp"
-#include "orrery/report/page.hpp"
 
 namespace orrery::cli {
 
@@ -30,12 +29,8 @@ Result<int> run(const Options& options) {
   if (options.out.empty()) {
     return fail(flag_place("--out"), "is missing: the file for the page, for example results.html");
   }
-  auto table = api::read_study_results(options.database);
-  if (!table) {
-    for (auto& diagnostic : table.error().diagnostics) { diagnostic.place = {}; }
-    return tl::make_unexpected(table.error());
-  }
-  const auto written = write_file(options.out, report::study_page(*table), flag_place("--out"));
+  ORRERY_TRY(page, api::study_page(options.database));
+  const auto written = write_file(options.out, page, flag_place("--out"));
   if (!written) { return tl::make_unexpected(written.error()); }
   return 0;
 }

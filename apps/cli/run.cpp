@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/commands.hpp"
+#include "apps/cli/plan_serve.hpp"
 #include "apps/cli/terminal.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/report/json.hpp"
@@ -18,46 +19,44 @@ namespace {
 
 enum ExitCode { kDone = 0, kAnswerIsNo = 1, kBadInput = 2, kInternalError = 3 };
 
-std::string overview(const std::vector<Command>& commands) {
+std::string overview() {
   std::string text =
       "orrery: predicts time, memory, traffic and cost of distributed AI jobs, and finds the best parallel plan\n\n"
       "usage: orrery COMMAND [flags]\n\n";
-  for (const auto& command : commands) { text += fmt::format("  {:<12}{}\n", command.name(), command.summary()); }
+  for (const auto& command : all_commands()) { text += fmt::format("  {:<12}{}\n", command.name(), command.summary()); }
   return text +
          "\nTry\n"
          "  orrery plan --model llama-3.1-8b --cluster dgx-h100 --devices 64 --global-batch 512 --seq 8192\n"
          "  orrery COMMAND --help\n";
 }
 
-Failure unknown_command(const std::string& name, const std::vector<Command>& commands) {
-  std::vector<std::string> names;
-  for (const auto& command : commands) { names.push_back(command.name()); }
+Failure unknown_command(const std::string& name) {
   const std::string kind = name.starts_with('-') ? "flag" : "command";
-  const auto near = nearest(name, names);
+  const auto near = nearest(name, command_names());
   return Failure{{{{},
                    near ? fmt::format("unknown {} {}; did you mean {}?", kind, quote(name), *near)
                         : fmt::format("unknown {} {}; \"orrery --help\" lists the commands", kind, quote(name))}}};
 }
 
 Result<int> run(std::vector<std::string> arguments) {
-  std::vector<Command> commands = all_commands();
   if (!arguments.empty() && arguments.front() == "help") {  // `orrery help plan`
     arguments.erase(arguments.begin());
     arguments.emplace_back("--help");
   }
   const std::string first = arguments.empty() ? "--help" : arguments.front();
   if (first == "--help" || first == "-h") {
-    print(overview(commands));
+    print(overview());
     return kDone;
   }
   if (first == "--version" || first == "version") {
     print("orrery " ORRERY_VERSION "\n");
     return kDone;
   }
-  for (auto& command : commands) {
-    if (command.name() == first) { return command.run({arguments.begin() + 1, arguments.end()}); }
+  if (first == "plan" && is_serving_task(arguments)) {
+    return plan_serve_command().run({arguments.begin() + 1, arguments.end()});
   }
-  return tl::make_unexpected(unknown_command(first, commands));
+  if (auto command = command_named(first)) { return command->run({arguments.begin() + 1, arguments.end()}); }
+  return tl::make_unexpected(unknown_command(first));
 }
 
 int internal_error(const char* what) {
@@ -84,9 +83,9 @@ int exit_code_of(const std::vector<std::string>& arguments) {
   } catch (const std::bad_alloc&) {
     print_errors(Failure{{{{}, "out of memory"}}});
     return kInternalError;
-  } catch (const Stopped&) {
-    throw;
-  } catch (const std::exception& error) { return internal_error(error.what()); }
+  } catch (const Stopped&) { throw; } catch (const std::exception& error) {
+    return internal_error(error.what());
+  }
 }
 
 }  // namespace orrery::cli

@@ -6,6 +6,7 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,7 +20,9 @@
 #include "apps/cli/terminal.hpp"
 #include "apps/server/guard.hpp"
 #include "apps/server/server.hpp"
+#include "orrery/api/explore.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/report/page.hpp"
 
 namespace orrery::cli {
 
@@ -29,6 +32,7 @@ namespace {
 constexpr const char* kFooter = R"(Examples
   orrery web                       # then open http://localhost:8080/
   orrery web --port 0 --open       # any free port, opened in the browser
+  orrery web --study results.db     # with the charts of a study
   curl -s localhost:8080/api/estimate -d '{"model": "llama-3.1-8b", "cluster": "dgx-h100",
        "devices": 64, "global-batch": 64, "seq": 8192}'
 
@@ -42,13 +46,14 @@ struct Options {
   std::string port = "8080";
   std::string address = "127.0.0.1";
   std::string token;
+  std::string study;
   bool open = false;
 };
 
 // Commands that answer from the catalogue and the request alone.
-constexpr std::array<std::string_view, 7> kServed = {"estimate", "plan",     "simulate", "collective",
-                                                     "list",     "describe", "validate"};
-constexpr std::array<std::string_view, 3> kLong = {"plan", "simulate", "validate"};
+constexpr std::array<std::string_view, 9> kServed = {"estimate", "plan", "simulate", "collective", "serve",
+                                                     "campaign", "list", "describe", "validate"};
+constexpr std::array<std::string_view, 5> kLong = {"plan", "simulate", "serve", "campaign", "validate"};
 
 std::string without_dashes(const std::string& flag) {
   return flag.substr(std::min(flag.size(), flag.find_first_not_of('-')));
@@ -113,6 +118,12 @@ void open_browser(const std::string& url) {
 
 Result<int> run(const Options& options) {
   ORRERY_TRY(read, server_options(options));
+  read.chart_library = report::embedded_chart_library();
+  if (!options.study.empty()) {
+    ORRERY_TRY(page, api::study_page(options.study));
+    read.study = std::filesystem::path(options.study).filename();
+    read.study_page = [file = options.study] { return api::study_page(file); };
+  }
   ORRERY_TRY(data, data_directory());
   server::Server web(read, served_commands());
   ORRERY_TRY(port, web.bind());
@@ -146,6 +157,9 @@ Command web_command() {
                  [options](const std::string& text) { options->address = text; });
   command.option({"--token", "TEXT", "secret that each request must have (the printed address contains it)", ""},
                  [options](const std::string& text) { options->token = text; });
+  command.option(
+      {"--study", "DATABASE", "also show the results of a study (orrery explore), as they are at each look", ""},
+      [options](const std::string& file) { options->study = file; });
   command.footer(kFooter);
   command.action([options] { return run(*options); });
   return command;

@@ -18,6 +18,7 @@
 #include "apps/server/answers.hpp"
 #include "apps/server/assets.hpp"
 #include "apps/server/child.hpp"
+#include "apps/server/connections.hpp"
 #include "apps/server/folder.hpp"
 #include "apps/server/guard.hpp"
 #include "apps/server/slots.hpp"
@@ -31,6 +32,8 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kLargestRequest = std::size_t{1} << 20;
+constexpr std::size_t kLargestHeaders = std::size_t{64} << 10;
+constexpr RequestLimits kRequestLimits = {kLargestRequest + kLargestHeaders, 30s, 10s, 5s, 1000};
 constexpr int kBacklog = 4096;   // connections that wait to be accepted
 constexpr auto kPatience = 60s;  // of a request for a place to run in
 constexpr auto kShort = 30s, kLong = 600s;
@@ -93,6 +96,7 @@ class Server::State {
   State(Options options, std::vector<ServedCommand> commands)
       : options_(std::move(options)),
         commands_(std::move(commands)),
+        http_(kRequestLimits),
         short_slots_(std::max(2, 2 * static_cast<int>(std::thread::hardware_concurrency()))),
         long_slots_(2) {}
 
@@ -106,6 +110,7 @@ class Server::State {
  private:
   void route();
   void serve_assets();
+  void serve_study();
   void serve_commands();
   [[nodiscard]] std::string commands_json() const;
   void serve(const ServedCommand& command, const httplib::Request& request, httplib::Response& response);
@@ -117,7 +122,7 @@ class Server::State {
   Options options_;
   std::vector<ServedCommand> commands_;
   std::unique_ptr<Guard> guard_;
-  httplib::Server http_;
+  Connections http_;
   Slots short_slots_, long_slots_;
   std::atomic<bool> is_stopping_ = false;
   int socket_ = -1;
@@ -127,8 +132,7 @@ Result<int> Server::State::bind() {
   raise_file_limit();
   http_.new_task_queue = [] { return new ThreadPerConnection(); };  // NOLINT(*-owning-memory): httplib deletes it
   http_.set_payload_max_length(kLargestRequest);
-  http_.set_keep_alive_timeout(5);
-  http_.set_keep_alive_max_count(1000);
+  http_.set_keep_alive_max_count(static_cast<std::size_t>(kRequestLimits.requests));
   http_.set_read_timeout(5s);
   http_.set_write_timeout(10s);
   http_.set_tcp_nodelay(true);
@@ -181,15 +185,38 @@ void Server::State::route() {
     } catch (const std::exception& error) { answer(response, error_answer(500, error.what())); }
   });
   serve_assets();
+  if (options_.study_page) { serve_study(); }
   serve_commands();
 }
 
 void Server::State::serve_assets() {
+  http_.Get("/chart.min.js", [this](const httplib::Request&, httplib::Response& response) {
+    response.set_content(options_.chart_library.data(), options_.chart_library.size(), "text/javascript");
+  });
   for (const Asset& asset : assets()) {
     http_.Get(std::string(asset.path), [asset](const httplib::Request&, httplib::Response& response) {
       response.set_content(asset.content.data(), asset.content.size(), std::string(asset.type));
     });
   }
+}
+
+// The page has its script, its style and its data inside, and is shown in a frame of this server's own page.
+void Server::State::serve_study() {
+  http_.Get("/study", [this](const httplib::Request&, httplib::Response& response) {
+    const Slot slot(short_slots_, kPatience);
+    if (!slot.is_taken()) {
+      return answer(response, error_answer(503, "too many requests are being answered; try again"));
+    }
+    const auto page = options_.study_page();
+    if (!page) { return answer(response, error_answer(500, message_of(page.error()))); }
+    response.headers.erase("X-Frame-Options");
+    response.headers.erase("Content-Security-Policy");
+    response.set_header(
+        "Content-Security-Policy",
+        "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
+        "frame-ancestors 'self'; base-uri 'none'; form-action 'none'");
+    response.set_content(*page, "text/html");
+  });
 }
 
 void Server::State::serve_commands() {
@@ -224,7 +251,9 @@ std::string Server::State::commands_json() const {
     }
     commands.push_back({{"name", command.name}, {"positionals", command.positionals}, {"flags", std::move(flags)}});
   }
-  return nlohmann::ordered_json{{"schema", "orrery.web/1"}, {"commands", std::move(commands)}}.dump() + "\n";
+  nlohmann::ordered_json all = {{"schema", "orrery.web/1"}, {"commands", std::move(commands)}};
+  if (!options_.study.empty()) { all["study"] = options_.study; }
+  return all.dump() + "\n";
 }
 
 void Server::State::serve(const ServedCommand& command, const httplib::Request& request, httplib::Response& response) {

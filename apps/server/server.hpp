@@ -8,11 +8,14 @@
 //   413  a request of more than 1 MiB; 500 an internal error; 503 too many requests; 504 out of time
 // With "Accept: application/x-ndjson" a line {"progress": {"done": 10, "all": 100}} for each step, and at the end
 // {"status": 200, "answer": …}. The command ends if the client leaves.
+//
+// GET /study answers the page of a study's results, as `orrery report` writes it, if the server was given a study.
 #pragma once
 
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "apps/server/arguments.hpp"
@@ -22,8 +25,11 @@ namespace orrery::server {
 
 struct Options {
   std::string address = "127.0.0.1";
-  int port = 8080;    // 0: any that is free
-  std::string token;  // needed for other addresses than loopback ones
+  int port = 8080;                                    // 0: any that is free
+  std::string token;                                  // needed for other addresses than loopback ones
+  std::string_view chart_library{};                   // served as /chart.min.js
+  std::string study{};                                // name of the study that /study shows; empty: none
+  std::function<Result<std::string>()> study_page{};  // its page, as its results are now
 };
 
 class Server {

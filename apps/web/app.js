@@ -8,12 +8,14 @@ import * as compare from "./view_compare.js";
 import * as estimate from "./view_estimate.js";
 import * as pipeline from "./view_pipeline.js";
 import * as plan from "./view_plan.js";
+import * as study from "./view_study.js";
 import * as whatIf from "./view_whatif.js";
 
-const kViews = {estimate: "Estimate", plan: "Search plans", compare: "Compare", pipeline: "Timeline", whatif: "What if"};
+const kViews = {estimate: "Estimate", plan: "Search plans", compare: "Compare", pipeline: "Timeline", whatif: "What if", study: "Study"};
 
 let state = states.defaults();
 let commands = {};
+let studyName = "";  // of the study that the server shows; empty: none
 let lists = {};
 let entry = null;  // the description of the cluster
 let asked = null;  // the request that is being answered
@@ -24,7 +26,7 @@ const report = (text) => {
 };
 
 const showTabs = () => {
-  const names = Object.keys(kViews);
+  const names = Object.keys(kViews).filter((name) => name !== "study" || studyName);
   $("tabs").replaceChildren(...names.map((name, i) => el("button", {
     type: "button", role: "tab", id: `tab-${name}`, "aria-selected": String(state.view === name), "aria-controls": "view",
     tabindex: state.view === name ? "0" : "-1",
@@ -86,6 +88,8 @@ const showView = async (signal) => {
     if (!$("what-if-answer")) whatIf.show(box, entry, state, changed);
     charts.clear();
     await whatIf.answer($("what-if-answer"), body("estimate", {}), body("estimate"), signal);
+  } else if (state.view === "study") {
+    study.show(box, studyName);
   } else {
     pipeline.show(box, body("simulate"));
   }
@@ -133,14 +137,15 @@ const copy = async (button) => {
 const start = async () => {
   const answer = await (await fetch("api")).json();
   commands = Object.fromEntries(answer.commands.map((c) => [c.name, c]));
+  studyName = answer.study ?? "";
   const names = await Promise.all(["models", "clusters", "stacks"].map((kind) => call("list", {kind}).then((a) => a.entries)));
   lists = {model: names[0], cluster: names[1], stack: names[2]};
   const tools = commands.estimate.flags.find((f) => f.name === "emit")?.choices ?? [];
   $("emit-tool").replaceChildren(...tools.map((tool) => el("option", {value: tool}, tool)));
   state = states.read(location.hash.slice(1));
-  if (!(state.view in kViews)) state.view = "estimate";
+  if (!(state.view in kViews) || (state.view === "study" && !studyName)) state.view = "estimate";
   form.acceptDrops(() => state, changed, report);
-  entry = await described(state.flags.cluster ?? "").catch(() => null);
+  entry = state.flags.cluster ? await described(state.flags.cluster).catch(() => null) : null;
   rebuild();
   $("job").addEventListener("submit", (e) => e.preventDefault());
   $("reset").addEventListener("click", () => { state = states.defaults(); rebuild(); changed(true); });

@@ -1,4 +1,5 @@
-// The step as it runs: one row for each pipeline stage, from the simulation.
+// The step as it runs: one row for each pipeline stage, from the simulation; or the rows of a timeline file, which the
+// browser reads and nobody else.
 import {stream} from "./api.js";
 import {el, table} from "./dom.js";
 import * as f from "./format.js";
@@ -41,6 +42,44 @@ const rowsOf = (trace) => {
   return [...rows.values()].sort((a, b) => a.rank - b.rank || kOrder.indexOf(a.thread) - kOrder.indexOf(b.thread));
 };
 
+// Any file in the form of Chrome's traces: of `orrery simulate --timeline`, of a profiler, of Chakra's tools.
+const kMostRows = 64;
+const rowsOfFile = (trace) => {
+  const events = Array.isArray(trace) ? trace : trace?.traceEvents ?? [];
+  const names = new Map(), rows = new Map();
+  for (const e of events) if (e.ph === "M" && /^(thread|process)_name$/.test(e.name)) names.set(`${e.name} ${e.pid}/${e.name === "thread_name" ? e.tid : ""}`, e.args?.name ?? "");
+  let first = Infinity;
+  for (const e of events) {
+    if (e.ph !== "X" || !(e.dur > 0)) continue;
+    const key = `${e.pid}/${e.tid}`;
+    const thread = names.get(`thread_name ${key}`) || `thread ${e.tid}`;
+    if (!rows.has(key)) rows.set(key, {rank: names.get(`process_name ${e.pid}/`) || e.pid, thread, label: `${e.pid} ${thread}`, events: [], busy: 0});
+    const communicates = /comm|nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast|send|recv/i.test(`${thread} ${e.name}`);
+    const kind = communicates ? "communication" : kindOf(String(e.name));
+    const row = rows.get(key);
+    first = Math.min(first, Number(e.ts));
+    row.busy += e.dur;
+    row.events.push({start: Number(e.ts) / 1e6, end: (Number(e.ts) + e.dur) / 1e6, name: e.name, kind});
+  }
+  const most = [...rows.values()].sort((a, b) => b.busy - a.busy).slice(0, kMostRows);
+  for (const row of most) {
+    row.events.sort((a, b) => a.start - b.start);
+    for (const e of row.events) { e.start -= first / 1e6; e.end -= first / 1e6; }
+  }
+  const order = (row) => [...rows.values()].indexOf(row);
+  return {rows: most.sort((a, b) => order(a) - order(b)), left: rows.size - most.length};
+};
+
+const readFile = async (file) => {
+  const stream = file.name.endsWith(".gz") ? file.stream().pipeThrough(new DecompressionStream("gzip")) : file.stream();
+  let trace = null;
+  try { trace = JSON.parse(await new Response(stream).text()); }
+  catch (error) { throw new Error(`${file.name}: not a timeline in the form of Chrome's traces: ${error.message}`); }
+  const {rows, left} = rowsOfFile(trace);
+  if (rows.length === 0) throw new Error(`${file.name}: has no events with a duration ("ph": "X")`);
+  return {name: file.name, rows, left};
+};
+
 const draw = (canvas, rows, end, from, to) => {
   const height = 20, label = 118;
   const ratio = window.devicePixelRatio || 1, width = canvas.clientWidth;
@@ -54,12 +93,12 @@ const draw = (canvas, rows, end, from, to) => {
   c.font = "12px system-ui, sans-serif";
   rows.forEach((row, i) => {
     c.fillStyle = text;
-    c.fillText(row.thread === "accelerator" ? `rank ${row.rank}` : `  ${row.thread}`, 2, i * height + 15);
+    c.fillText(row.label ? row.label.slice(0, 18) : row.thread === "accelerator" ? `rank ${row.rank}` : `  ${row.thread}`, 2, i * height + 15);
     for (const block of blocksOf(row.events, (to - from) / width * 0.5)) {
       if (block.end < from || block.start > to) continue;
       c.fillStyle = kColours[block.kind];
       const left = Math.max(label, x(block.start));
-      c.fillRect(left, i * height + 3, Math.max(0.6, Math.min(width, x(block.end)) - left), row.thread === "accelerator" ? height - 7 : 8);
+      c.fillRect(left, i * height + 3, Math.max(0.6, Math.min(width, x(block.end)) - left), row.thread === "accelerator" || row.label ? height - 7 : 8);
     }
   });
   c.fillStyle = text;
@@ -71,10 +110,12 @@ const draw = (canvas, rows, end, from, to) => {
   c.textAlign = "left";
 };
 
-let run = null;  // {key, answer, error, abort}
+let run = null;     // {key, answer, error, abort}
+// Made once: a simulation that ends does not take it away from a user who is choosing a file.
+const input = el("input", {type: "file", id: "timeline-file", accept: ".json,.gz"});
+let opened = null;  // a file instead of the simulation: {name, rows, left}, or {error}
 
-const chart = (answer) => {
-  const rows = rowsOf(answer.timeline);
+const chart = (rows) => {
   const end = Math.max(...rows.flatMap((row) => row.events.map((e) => e.end)));
   const canvas = el("canvas", {class: "gantt", role: "img", tabindex: "0",
     "aria-label": `Timeline of ${rows.length} rows over ${f.seconds(end)}; plus and minus change the scale, arrows move`});
@@ -102,16 +143,32 @@ const chart = (answer) => {
     el("button", {type: "button", onclick: () => zoom(0.5, (from + to) / 2)}, "Closer"), el("button", {type: "button", onclick: () => zoom(2, (from + to) / 2)}, "Wider"),
     el("button", {type: "button", onclick: () => move(-0.5)}, "Earlier"), el("button", {type: "button", onclick: () => move(0.5)}, "Later"));
   const legend = el("div", {class: "legend"}, ...Object.entries(kColours).map(([kind, c]) => el("span", {style: `--c:${c}`}, f.words(kind))));
+  return [buttons, canvas, legend];
+};
+
+const simulated = (answer) => {
   const download = el("a", {download: "timeline.json", href: URL.createObjectURL(new Blob([JSON.stringify(answer.timeline)], {type: "application/json"}))}, "Download the timeline (Chrome trace, for Perfetto)");
   const classes = table([
     {title: "ranks", left: true, text: (c) => c.ranks.map(([a, b]) => a === b ? a : `${a}-${b}`).join(", ")},
     {title: "end", text: (c) => f.seconds(c.finish_ns / 1e9)}, {title: "compute", text: (c) => f.seconds(c.compute_ns / 1e9)},
     {title: "exposed comm", text: (c) => f.seconds(c.exposed_comm_ns / 1e9)}, {title: "idle", text: (c) => f.seconds(c.idle_ns / 1e9)}],
     answer.classes, {caption: "ranks with equal results"});
-  return [buttons, canvas, legend, el("p", {}, download), classes];
+  return [...chart(rowsOf(answer.timeline)), el("p", {}, download), classes];
 };
 
 export const show = (box, body) => {
+  const again = () => { if (box.isConnected && box.dataset.view === "pipeline") show(box, body); };
+  input.onchange = async () => {
+    try { opened = await readFile(input.files[0]); } catch (error) { opened = {error: error.message}; }
+    again();
+  };
+  const source = el("div", {class: "row"}, el("label", {for: "timeline-file"}, "Show a timeline file (it stays in the browser)"), input,
+    opened ? el("button", {type: "button", onclick: () => { opened = null; again(); }}, "Back to the simulation") : null);
+  if (opened) {
+    const text = opened.error ?? `${opened.name}${opened.left ? `: the ${kMostRows} busiest rows; ${opened.left} others are not shown` : ""}`;
+    box.replaceChildren(source, el("p", {class: opened.error ? "worse" : "hint"}, text), ...(opened.error ? [] : chart(opened.rows)));
+    return;
+  }
   const key = JSON.stringify(body);
   if (run?.key !== key) {
     run?.abort.abort();
@@ -119,10 +176,10 @@ export const show = (box, body) => {
     run = mine;
     stream("simulate", {...body, timeline: true}, () => {}, mine.abort.signal)
       .then((answer) => { mine.answer = answer; }).catch((error) => { mine.error = error.message; })
-      .finally(() => { if (run === mine && box.isConnected && box.dataset.view === "pipeline") show(box, body); });
+      .finally(() => { if (run === mine && !opened) again(); });
   }
   const intro = el("p", {class: "hint"}, "The step, simulated: one rank of each pipeline stage, its kernels and its communication.");
-  if (run.error) box.replaceChildren(intro, el("p", {class: "worse"}, run.error));
-  else if (!run.answer) box.replaceChildren(intro, el("p", {}, "Simulating …"));
-  else box.replaceChildren(intro, ...chart(run.answer));
+  if (run.error) box.replaceChildren(intro, el("p", {class: "worse"}, run.error), source);
+  else if (!run.answer) box.replaceChildren(intro, el("p", {}, "Simulating …"), source);
+  else box.replaceChildren(intro, ...simulated(run.answer), source);
 };

@@ -1,14 +1,16 @@
 """The interface answers what the command line prints, and refuses what it must not do."""
 import concurrent.futures
+import http.client
 import json
 import os
 import pathlib
 import socket
 import subprocess
+import tempfile
 import time
 import unittest
 
-from server import HANGS_AFTER_S, JOB, LONG_JOB, PROGRAM, ROOT, WebTest, flags
+from server import HANGS_AFTER_S, JOB, LONG_JOB, PROGRAM, ROOT, StudyTest, WebTest, flags
 
 
 def printed(*arguments):
@@ -26,6 +28,18 @@ class Answers(WebTest):
         self.assertEqual(status, 200)
         self.assertEqual(answer["best"], expected["best"])
         self.assertEqual(len(answer["best"]), 3)
+
+    def test_serving_and_campaigns_are_those_of_the_command_line(self):
+        engine = {"model": "llama-3.1-8b", "cluster": "dgx-h100", "tp": 1, "rate": 4, "requests": 200}
+        campaign = {**JOB, "tokens": "1T"}
+        for command, job in (("serve", engine), ("campaign", campaign)):
+            with self.subTest(command):
+                status, answer = self.post(command, job)
+                expected = json.loads(printed(command, *flags(job), "--json").stdout)
+                for document in (answer, expected):
+                    document.pop("wall_s", None)
+                self.assertEqual((status, answer), (200, expected))
+                self.assertEqual(answer["schema"], f"orrery.{command}/1")
 
     def test_switches_are_true_or_false(self):
         on, off = (self.post("estimate", {**JOB, "tp": 8, "sequence-parallel": value})[1] for value in (True, False))
@@ -120,6 +134,14 @@ class Safety(WebTest):
                 status, answer = self.post("estimate", {**JOB, **change})
                 self.assertEqual(status, 400, answer)
                 self.assertNotIn("root:", answer["error"])
+        engine = {"model": "llama-3.1-8b", "cluster": "dgx-h100", "rate": 4, "requests": 10}
+        for change in ({"trace": "/etc/passwd"}, {"engine": "/etc/passwd"}, {"prefill-cluster": "./x.yaml"}, {"requests-out": "/tmp/x"},
+                       {"file": "/etc/passwd"}, {"scenario": "/etc/passwd"}):
+            with self.subTest(change):
+                status, answer = self.post("serve", {**engine, **change})
+                self.assertEqual(status, 400, answer)
+                self.assertNotIn("root:", answer["error"])
+        self.assertEqual(self.post("campaign", {**JOB, "tokens": "1T", "log": "/etc/passwd"})[0], 400)
         self.assertEqual(self.post("plan", {**JOB, "space": "/etc/passwd"})[0], 400)
         self.assertEqual(self.post("describe", {"name": "/etc/passwd"})[0], 400)
         self.assertEqual(self.post("describe", {"name": "--help"})[0], 400)
@@ -177,6 +199,26 @@ class Endurance(WebTest):
             client.close()
         self.assertEqual(self.post("estimate", JOB)[0], 200)
 
+    def test_headers_without_end_are_cut_off(self):
+        with socket.create_connection(("127.0.0.1", self.port), timeout=HANGS_AFTER_S) as client:
+            client.sendall(b"GET / HTTP/1.1\r\n")
+            sent = 0
+            with self.assertRaises(ConnectionError):
+                while sent < 1 << 30:
+                    sent += client.send(b"X-Filler: " + b"x" * 4000 + b"\r\n")
+        self.assertLess(sent, 8 << 20)  # the limit, and what the sockets hold
+        self.assertEqual(self.post("estimate", JOB)[0], 200)
+
+    def test_a_connection_serves_several_requests(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANGS_AFTER_S)
+        self.addCleanup(connection.close)
+        first = None
+        for _ in range(3):
+            connection.request("POST", "/api/list", json.dumps({"kind": "models"}))
+            self.assertIn("llama-3.1-8b", connection.getresponse().read().decode())
+            first = first or connection.sock
+            self.assertIs(connection.sock, first)
+
     def children(self):
         path = f"/proc/{self.process.pid}/task"
         return sum(len(pathlib.Path(path, task, "children").read_text().split()) for task in os.listdir(path))
@@ -199,6 +241,26 @@ class Endurance(WebTest):
     def test_nothing_stays_in_the_temporary_folder(self):
         self.post("estimate", JOB)
         self.wait_for(lambda: not os.listdir(self.folder.name))
+
+
+class Study(StudyTest):
+    def test_the_page_is_that_of_report(self):
+        page = pathlib.Path(self.results.name, "page.html")
+        subprocess.run([PROGRAM, "report", self.database, "--out", page], check=True)
+        status, headers, text = self.request("GET", "/study")
+        self.assertEqual((status, text), (200, page.read_text()))
+        self.assertIn("default-src 'none'", headers["Content-Security-Policy"])
+        self.assertEqual(json.loads(self.request("GET", "/api")[2])["study"], "results.db")
+
+    def test_a_database_that_is_gone_is_an_error(self):
+        other = self.database.with_suffix(".gone")
+        self.database.rename(other)
+        try:
+            status, _, text = self.request("GET", "/study")
+        finally:
+            other.rename(self.database)
+        self.assertEqual(status, 500)
+        self.assertIn("results.db", json.loads(text)["error"])
 
 
 class Token(WebTest):
@@ -225,6 +287,9 @@ class CommandLine(unittest.TestCase):
         self.assertIn("--token with at least 16 characters is needed", self.refused("--address", "0.0.0.0"))
         self.assertIn("between 0 and 65535", self.refused("--port", "http"))
         self.assertIn("between 0 and 65535", self.refused("--port", "70000"))
+
+    def test_a_study_that_is_none(self):
+        self.assertIn("no-such.db", self.refused("--study", "no-such.db"))
 
     def test_a_port_in_use(self):
         with socket.create_server(("127.0.0.1", 0)) as other:

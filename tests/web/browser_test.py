@@ -5,7 +5,7 @@ import subprocess
 import time
 import unittest
 
-from server import HANGS_AFTER_S, PROGRAM, ROOT, WebTest
+from server import HANGS_AFTER_S, PROGRAM, StudyTest, WebTest
 
 try:
     from selenium import webdriver
@@ -20,8 +20,13 @@ except ImportError:
 CHROMIUM = pathlib.Path("/usr/bin/chromium")
 
 
-@unittest.skipIf(webdriver is None or not CHROMIUM.exists(), "needs the packages chromium-driver and python3-selenium")
-class Page(WebTest):
+needs_browser = unittest.skipIf(webdriver is None or not CHROMIUM.exists(),
+                                "needs the packages chromium-driver and python3-selenium")
+
+
+class InBrowser:
+    """What the tests of a page share."""
+
     def setUp(self):
         options = Options()
         options.binary_location = str(CHROMIUM)
@@ -69,6 +74,15 @@ class Page(WebTest):
     def command_line(self):
         return self.by_id("command-line").get_attribute("value")
 
+    def file(self, name, text):
+        path = pathlib.Path(self.folder.name, name)
+        path.write_text(text)
+        self.addCleanup(path.unlink)
+        return path
+
+
+@needs_browser
+class Page(InBrowser, WebTest):
     def test_from_a_model_to_the_command(self):
         self.open()
         self.fill("model", "llama-2-13b")
@@ -140,6 +154,24 @@ class Page(WebTest):
             return [...found];""", canvas)
         self.wait_for(lambda: {0x0072b2, 0xe69f00, 0xd55e00} <= set(colours()))
 
+    def test_a_timeline_file_is_drawn(self):
+        self.open("view=pipeline&model=llama-3.1-8b&cluster=dgx-h100&devices=8&global-batch=8&seq=2048&task=pretrain")
+        timeline = {"traceEvents": [
+            {"ph": "M", "name": "thread_name", "pid": 3, "tid": 7, "args": {"name": "stream 7"}},
+            {"ph": "X", "name": "gemm", "pid": 3, "tid": 7, "ts": 1000, "dur": 200.25},
+            {"ph": "X", "name": "ncclDevKernel_AllReduce", "pid": 3, "tid": 9, "ts": 1100, "dur": 400}]}
+        good = self.file("job.json", json.dumps(timeline))
+        self.by_id("timeline-file").send_keys(str(good))
+        self.wait_for(lambda: "job.json" in self.view())
+        canvas = self.page.find_element(By.CSS_SELECTOR, "canvas.gantt")
+        self.assertIn("Timeline of 2 rows over 500 us", canvas.get_attribute("aria-label"))
+        self.by_id("timeline-file").send_keys(str(self.file("bad.json", "{]")))
+        self.wait_for(lambda: "bad.json: not a timeline" in self.view())
+        self.by_id("timeline-file").send_keys(str(self.file("other.json", "{}")))
+        self.wait_for(lambda: "has no events with a duration" in self.view())
+        self.page.find_element(By.XPATH, "//button[text()='Back to the simulation']").click()
+        self.wait_for(lambda: "one rank of each pipeline stage" in self.view())
+
     def test_with_the_keyboard_alone(self):
         self.open()
         body = self.page.find_element(By.TAG_NAME, "body")
@@ -188,6 +220,21 @@ class Page(WebTest):
             self.fill(name, text)
         self.assertIn("Batch of requests", self.view())
         self.page.get_log("browser")  # requests without prompt and batch were refused
+
+
+@needs_browser
+class StudyPage(InBrowser, StudyTest):
+    def test_the_charts_of_the_study(self):
+        self.open("view=study")
+        self.page.switch_to.frame(self.wait_for(lambda: self.page.find_elements(By.CSS_SELECTOR, "iframe.study"))[0])
+        charts = self.wait_for(lambda: self.page.find_elements(By.TAG_NAME, "canvas"))
+        self.assertGreater(len(charts), 1)
+        self.assertIn("first", self.page.find_element(By.TAG_NAME, "h1").text)
+        self.page.switch_to.default_content()
+        frame = self.page.find_element(By.CSS_SELECTOR, "iframe.study")
+        self.wait_for(lambda: frame.size["height"] > 1500)
+        self.by_id("study-again").click()
+        self.assertTrue(self.by_id("tab-study").is_displayed())
 
 
 if __name__ == "__main__":

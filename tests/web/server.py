@@ -54,3 +54,21 @@ class WebTest(unittest.TestCase):
         """Status and document of the answer."""
         status, _, text = self.request("POST", f"/api/{command}", json.dumps(job), headers)
         return status, json.loads(text)
+
+
+class StudyTest(WebTest):
+    """A server that shows the results of a small study."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.results = tempfile.TemporaryDirectory()
+        cls.database = pathlib.Path(cls.results.name, "results.db")
+        subprocess.run([PROGRAM, "explore", ROOT / "examples/studies/first.yaml", "--db", cls.database], check=True,
+                       capture_output=True)
+        cls.arguments = ("--study", cls.database)
+        super().setUpClass()
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.results.cleanup()

@@ -11,6 +11,7 @@
 #include "orrery/config/record.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/parallel/plan_fields.hpp"
+#include "orrery/report/page.hpp"
 #include "orrery/study/store.hpp"
 
 namespace orrery::api {
@@ -314,9 +315,12 @@ Result<std::optional<StudyAnswer>> explore(const std::string& data_directory, co
   return std::optional(std::move(answer));
 }
 
-Result<results::StudyTable> read_study_results(const std::string& database) {
-  ORRERY_TRY(store, study::Store::open(database, false));
-  return store.table();
+Result<std::string> study_page(const std::string& database) {
+  const auto store = study::Store::open(database, false);
+  auto table = store ? store->table() : tl::make_unexpected(store.error());
+  if (table) { return report::study_page(*table); }
+  for (auto& diagnostic : table.error().diagnostics) { diagnostic.place = {}; }
+  return tl::make_unexpected(table.error());
 }
 
 Result<PointFiles> point_files(const std::string& data_directory, const std::string& file, std::int64_t id) {

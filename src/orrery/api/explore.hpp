@@ -47,6 +47,8 @@ struct PointFiles {
 [[nodiscard]] Result<PointFiles> point_files(const std::string& data_directory, const std::string& file,
                                              std::int64_t id);
 
-[[nodiscard]] Result<results::StudyTable> read_study_results(const std::string& database);
+// A page of the results that are in the database now (orrery/report/page.hpp). Errors have no place: the caller's
+// argument names the database.
+[[nodiscard]] Result<std::string> study_page(const std::string& database);
 
 }  // namespace orrery::api

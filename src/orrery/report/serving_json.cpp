@@ -2,6 +2,7 @@
 
 #include "orrery/config/json.hpp"
 #include "orrery/report/serving.hpp"
+#include "orrery/report/serving_fields.hpp"
 
 namespace orrery::report {
 
@@ -50,6 +51,10 @@ Node of_slo(const Serving& s) {
   return list;
 }
 
+std::string microseconds(double seconds) { return fmt::format("{:.3f}", 1e6 * seconds); }
+
+}  // namespace
+
 void add_serving(Node& json, const Serving& s) {
   config::add_fields(json, {{"model", s.model},
                             {"cluster", s.cluster},
@@ -80,10 +85,6 @@ void add_serving(Node& json, const Serving& s) {
   config::add(json, "pools", of_pools(s));
   config::add_fields(json, {{"not_modelled", s.not_modelled}, {"warnings", s.warnings}});
 }
-
-std::string microseconds(double seconds) { return fmt::format("{:.3f}", 1e6 * seconds); }
-
-}  // namespace
 
 std::string serving_json(const Serving& s) {
   Node json = config::json_object({{"schema", "orrery.serve/1"}});

@@ -1,0 +1,231 @@
+#include "apps/cli/plan_serve.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "apps/cli/commands.hpp"
+#include "apps/cli/serve_flags.hpp"
+#include "apps/cli/terminal.hpp"
+#include "orrery/api/serve_plan.hpp"
+#include "orrery/config/record.hpp"
+#include "orrery/core/text.hpp"
+#include "orrery/launch/serving.hpp"
+#include "orrery/report/serving_plan.hpp"
+
+namespace orrery::cli {
+
+namespace of_plan_serve {
+namespace {
+
+constexpr const char* kExample =
+    "orrery plan --task serve --model llama-3.1-8b --cluster dgx-h100 --devices 8 --isl 2048 --osl 256 "
+    "--slo \"ttft_p99=2s tpot_p99=50ms\"";
+
+constexpr const char* kFooter = R"(Examples
+  orrery plan --task serve --model llama-3.1-8b --cluster dgx-h100 --devices 8 --isl 2048 --osl 256 \
+              --slo "ttft_p99=2s tpot_p99=50ms"
+  orrery plan --task serve --model llama-3.1-70b --cluster dgx-h100 --devices 16 --precision fp8 --isl 4096 \
+              --osl 512 --slo "ttft_p99=2s tpot_p99=25ms" --explain
+  orrery plan --task serve --model deepseek-v3 --cluster dgx-h200 --devices 32 --precision fp8 --pools disaggregated \
+              --isl 4096 --osl 1024 --slo "ttft_p90=5s tpot_mean=40ms" --objective usd
+  orrery plan --task serve --model llama-3.1-70b --cluster dgx-h100 --devices 8 --trace requests.csv --tp 4,8 \
+              --slo "ttft_p99=3s" --emit vllm > serve.sh
+
+Every deployment is simulated at the loads of a bisection; the best ones again as whole fleets.
+Exit codes: 0 done, 1 no deployment meets the service level, 2 bad input, 3 internal error.
+)";
+
+struct Choices {
+  std::string tp, pp, ep, attention_dp, max_batched_tokens, max_sequences;
+  api::Pools pools = api::Pools::both;
+  api::ServeObjective objective = api::ServeObjective::gpu;
+  std::int64_t top = 5;
+  std::int32_t threads = 0;
+  bool explain = false;
+};
+
+const config::Record<Choices>& choices_record() {
+  static const auto record = [] {
+    config::Record<Choices> fields("search", "How deployments are searched.");
+    fields.optional("tp", &Choices::tp, "tensor-parallel degrees to try, such as 4,8; default: powers of two in a node")
+        .optional("pp", &Choices::pp, "numbers of pipeline stages to try; default: 1,2,4")
+        .optional("ep", &Choices::ep, "expert-parallel degrees to try; default: 1 and all ranks of an engine")
+        .optional("attention_dp", &Choices::attention_dp,
+                  "ranks of an engine that attend to different requests; default: powers of two for mixtures, else 1")
+        .optional("max_batched_tokens", &Choices::max_batched_tokens,
+                  "most tokens of an iteration, values to try; default: 2048, the profile's and 16384")
+        .optional("max_sequences", &Choices::max_sequences, "most sequences at a time, values to try")
+        .optional("pools", &Choices::pools, "one pool for prefill and decode, a pool for each, or both kinds")
+        .optional("objective", &Choices::objective, "what the most goodput is wanted of")
+        .optional("top", &Choices::top, "number of deployments to show", {.min = 1, .max = 1000})
+        .optional("threads", &Choices::threads, "0: one per hardware thread", {.min = 0, .max = 1024})
+        .optional("explain", &Choices::explain,
+                  "what limits the best one, what others lose, and the front of throughput and speed for a user");
+    return fields;
+  }();
+  return record;
+}
+
+struct Options {
+  ServeFlags serve;
+  RecordFlags choices{choices_record().fields()};
+  std::string emit;
+  bool json = false;
+};
+
+Result<std::vector<std::int64_t>> numbers(const char* flag, const std::string& text) {
+  std::vector<std::int64_t> list;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    std::int64_t value = 0;
+    const auto read = std::from_chars(text.data() + at, text.data() + end, value);
+    if (read.ec != std::errc() || read.ptr != text.data() + end || value < 1 || value > 100'000'000) {
+      return fail(flag_place(flag), fmt::format("{} is not a list of positive numbers, such as 4,8", quote(text)));
+    }
+    list.push_back(value);
+    at = end + 1;
+  }
+  return list;
+}
+
+Result<api::ServePlanRequest> plan_request(const Options& options) {
+  api::ServePlanRequest request;
+  ORRERY_TRY(base, options.serve.read(kExample));
+  config::Node fields = config::mapping_node();
+  options.choices.lay_over(fields);
+  ORRERY_TRY(choices, choices_record().read_over(Choices{}, fields));
+  if (base.scenario.rate || base.scenario.concurrency) {
+    return fail(flag_place("--rate"), "the search finds the load; give its lengths (--isl, --osl, --trace) only");
+  }
+  if (!base.scenario.devices) {
+    return fail(flag_place("--devices"), fmt::format("is missing; for example: {}", kExample));
+  }
+  request.devices = *base.scenario.devices;
+  const auto take = [](std::vector<std::int64_t>& to, const char* flag, const std::string& text) -> Result<void> {
+    ORRERY_TRY(list, numbers(flag, text));
+    to = std::move(list);
+    return {};
+  };
+  const std::array lists = {take(request.tp, "--tp", choices.tp),
+                            take(request.pp, "--pp", choices.pp),
+                            take(request.ep, "--ep", choices.ep),
+                            take(request.attention_dp, "--attention-dp", choices.attention_dp),
+                            take(request.max_batched_tokens, "--max-batched-tokens", choices.max_batched_tokens),
+                            take(request.max_sequences, "--max-sequences", choices.max_sequences)};
+  for (const auto& list : lists) {
+    if (!list) { return tl::make_unexpected(list.error()); }
+  }
+  request.base = std::move(base);
+  request.pools = choices.pools;
+  request.objective = choices.objective;
+  request.top = static_cast<std::size_t>(choices.top);
+  request.threads = choices.threads;
+  return request;
+}
+
+launch::ServedPool served_pool(const char* role, const results::ServingDegrees& d) {
+  return {role, d.tp, d.pp, d.ep, d.attention_dp, d.replicas};
+}
+
+std::string script(launch::Server server, const api::ServePlanRequest& request, const results::ServingCandidate& best) {
+  const serving::Scenario& s = request.base.scenario;
+  launch::ServedFleet fleet;
+  fleet.model = s.model;
+  if (best.prefill) { fleet.prefill = served_pool("prefill", *best.prefill); }
+  fleet.engine = served_pool(best.prefill ? "decode" : "engine", best.engine);
+  fleet.max_batched_tokens = best.max_batched_tokens;
+  fleet.max_sequences = best.max_sequences;
+  if (s.precision == hardware::Precision::fp8) { fleet.quantization = "fp8"; }
+  if (s.kv_format == hardware::CacheFormat::fp8) { fleet.kv_format = "fp8"; }
+  fleet.note = fmt::format("{}: predicted {:.4g} requests/s within {}", best.text, best.load, s.slo);
+  return launch::serving_script(server, fleet);
+}
+
+Result<std::optional<launch::Server>> server_of(const Options& options) {
+  if (options.emit.empty()) { return std::optional<launch::Server>(); }
+  if (options.json) { return fail(flag_place("--emit"), "is not valid with --json"); }
+  std::vector<std::string> names;
+  for (const auto& [server, name] : config::EnumNames<launch::Server>::value) {
+    if (name == options.emit) { return std::optional(server); }
+    names.emplace_back(name);
+  }
+  return fail(flag_place("--emit"), fmt::format("{} is unknown; valid: {}", quote(options.emit), join(names, ", ")));
+}
+
+Result<int> run(const Options& options) {
+  ORRERY_TRY(server, server_of(options));
+  ORRERY_TRY(request, plan_request(options));
+  ORRERY_TRY(data, data_directory());
+  Progress progress("deployments");
+  request.progress = [&progress](std::int64_t done, std::int64_t all) { progress.update(done, all); };
+  const auto start = std::chrono::steady_clock::now();
+  auto plan = api::plan_serving(data, request);
+  if (!plan) { return tl::make_unexpected(plan.error()); }
+  plan->wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  if (options.json) { print(report::serving_plan_json(*plan)); }
+  if (plan->best.empty()) { return tl::make_unexpected(Failure{{{{}, plan->nothing}}, true}); }
+  if (server) {
+    print(script(*server, request, plan->best.front()));
+  } else if (!options.json) {
+    print(report::serving_plan_text(*plan, options.choices.has("explain"), terminal_style()));
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace of_plan_serve
+
+bool is_serving_task(const std::vector<std::string>& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i] == "--task=serve") { return true; }
+    if (arguments[i] == "--task" && i + 1 < arguments.size() && arguments[i + 1] == "serve") { return true; }
+  }
+  return false;
+}
+
+Command plan_serve_command() {
+  using namespace of_plan_serve;
+  Command command("plan",
+                  "Search for the deployment of an inference engine with the most goodput within a service level.");
+  const auto options = std::make_shared<Options>();
+  command.positional({"SCENARIO", "", "YAML with the fields below", ""},
+                     [options](const std::string& text) { options->serve.file(text); });
+  command.option({"--task", "NAME", "serve", "The search"}, [](const std::string&) {});
+  constexpr std::array<std::string_view, 12> kSearched = {"tp",
+                                                          "pp",
+                                                          "ep",
+                                                          "attention_dp",
+                                                          "replicas",
+                                                          "prefill_replicas",
+                                                          "prefill_tp",
+                                                          "prefill_ep",
+                                                          "prefill_attention_dp",
+                                                          "max_batched_tokens",
+                                                          "max_sequences",
+                                                          "blocks"};
+  options->serve.declare(command, [&](std::string_view field) {
+    return std::find(kSearched.begin(), kSearched.end(), field) == kSearched.end();
+  });
+  options->choices.declare(command, [](const std::string&) { return std::string("The search"); });
+  const std::string output(kOutputGroup);
+  command.option({"--emit",
+                  "NAME",
+                  "print the best deployment as command lines of a server (vllm, sglang, dynamo)",
+                  output,
+                  {"vllm", "sglang", "dynamo"}},
+                 [options](const std::string& text) { options->emit = text; });
+  command.toggle({"--json", "", "one JSON document (orrery.plan/1), nothing else, on standard output", output},
+                 [options](bool on) { options->json = on; });
+  command.footer(kFooter);
+  command.action([options] { return run(*options); });
+  return command;
+}
+
+}  // namespace orrery::cli

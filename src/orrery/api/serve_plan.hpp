@@ -1,0 +1,57 @@
+// `orrery plan --task serve`: the deployment with the most goodput within a service level.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "orrery/api/serve.hpp"
+#include "orrery/results/serving_plan.hpp"
+
+namespace orrery::api {
+
+enum class ServeObjective : std::uint8_t {
+  gpu,   // requests per second within the service level
+  usd,   // output tokens per dollar
+  watt,  // output tokens per joule
+};
+
+enum class Pools : std::uint8_t { both, aggregated, disaggregated };
+
+struct ServePlanRequest {
+  ServeRequest base;  // the scenario's degrees are not read; its load gives lengths and arrivals
+  std::int64_t devices = 0;
+  // Values to try; empty: powers of two that the machine and the model allow.
+  std::vector<std::int64_t> tp, pp, ep, attention_dp, max_batched_tokens, max_sequences;
+  Pools pools = Pools::both;
+  ServeObjective objective = ServeObjective::gpu;
+  std::size_t top = 5;
+  int threads = 0;
+  std::function<void(std::int64_t done, std::int64_t all)> progress;
+};
+
+// Every deployment is simulated as its smallest unit (one engine, or a pair of pools) by bisection of its load; the
+// best ones again as the whole fleet. Pairs of pools are chosen by rate matching first: the 48 that promise most.
+[[nodiscard]] Result<results::ServingPlan> plan_serving(const std::string& data_directory,
+                                                        const ServePlanRequest& request);
+
+}  // namespace orrery::api
+
+namespace orrery::config {
+
+template <>
+struct EnumNames<api::ServeObjective> {
+  using O = api::ServeObjective;
+  static constexpr std::array<std::pair<O, std::string_view>, 3> value{
+      {{O::gpu, "gpu"}, {O::usd, "usd"}, {O::watt, "watt"}}};
+};
+template <>
+struct EnumNames<api::Pools> {
+  using P = api::Pools;
+  static constexpr std::array<std::pair<P, std::string_view>, 3> value{
+      {{P::both, "both"}, {P::aggregated, "aggregated"}, {P::disaggregated, "disaggregated"}}};
+};
+
+}  // namespace orrery::config

@@ -1,0 +1,199 @@
+#include "orrery/api/serve_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "orrery/config/units_text.hpp"
+#include "orrery/core/text.hpp"
+#include "orrery/serving/summary.hpp"
+#include "orrery/workload/catalogue.hpp"
+
+namespace orrery::api {
+
+namespace {
+
+using serving::BuiltPool;
+using serving::Deployment;
+using serving::Scenario;
+
+template <class T>
+Result<T> at_flag(Result<T> result, const char* flag) {
+  if (result) { return result; }
+  for (auto& diagnostic : result.error().diagnostics) {
+    if (diagnostic.place == Place{}) { diagnostic.place = {"", 0, 0, flag}; }
+  }
+  return result;
+}
+
+Result<std::unique_ptr<BuiltPool>> pool_of(ServingInputs& shared, const Scenario& s, const Deployment& deployment,
+                                           const serving::Degrees& degrees, const char* name,
+                                           const serving::EngineSettings& settings) {
+  serving::PoolInputs inputs;
+  inputs.name = name;
+  inputs.model = &deployment.model;
+  inputs.degrees = degrees;
+  inputs.prefill_only = inputs.name == "prefill";
+  const std::string& cluster = inputs.prefill_only && !s.prefill_cluster.empty() ? s.prefill_cluster : s.cluster;
+  ORRERY_TRY(machine, at_flag(shared.cluster(cluster, degrees.gpus_of_engine()), "--cluster"));
+  inputs.settings = settings;
+  inputs.stack = shared.stack();
+  inputs.cluster = std::move(machine);
+  inputs.job.precision = s.precision;
+  inputs.job.formats = {s.weight_format, s.kv_format, s.attention_precision};
+  return BuiltPool::build(std::move(inputs));
+}
+
+// How long requests must arrive so that a load that cannot be sustained shows: the queue of a load r times too high
+// grows by r - 1 seconds a second, and reaches a limit on TTFT after limit / (r - 1). Of the times of answers: twenty
+// times.
+double horizon_s(const std::vector<results::ServiceLevel>& slo, double output_tokens) {
+  constexpr double kQueues = 40, kAnswers = 20;
+  double horizon = 0;
+  for (const auto& level : slo) {
+    const double of_level = level.metric == "tpot" ? kAnswers * output_tokens * level.limit_s : kQueues * level.limit_s;
+    horizon = std::max(horizon, of_level);
+  }
+  return horizon;
+}
+
+// Requests of a probe whose number is not given.
+std::int64_t requests_of_probe(const Scenario& scenario, const std::vector<results::ServiceLevel>& slo, double load) {
+  constexpr double kFewest = 1000, kMost = 200'000;
+  const double wanted = load * horizon_s(slo, static_cast<double>(scenario.osl));
+  return std::llround(std::clamp(wanted, kFewest, kMost));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ServingInputs>> ServingInputs::read(const std::string& data_directory,
+                                                           const ServeRequest& request) {
+  const Scenario& s = request.scenario;
+  std::unique_ptr<ServingInputs> inputs(new ServingInputs(data_directory));
+  ORRERY_TRY(profile, serving::load_engine(data_directory, s.engine));
+  ORRERY_TRY(engine,
+             config::Described<serving::EngineSettings>::record().read_over(std::move(profile), request.engine));
+  ORRERY_TRY(stack, at_flag(inputs->catalogue_.stack(s.stack.empty() ? engine.stack : s.stack), "--stack"));
+  ORRERY_TRY(model, at_flag(workload::load_model(data_directory, s.model, s.as), "--model"));
+  inputs->engine_ = std::move(engine);
+  inputs->stack_ = std::move(stack);
+  inputs->model_ = std::move(model);
+  return inputs;
+}
+
+Result<hardware::Cluster> ServingInputs::cluster(const std::string& name, std::int64_t devices) {
+  const std::lock_guard lock(mutex_);
+  if (const auto known = clusters_.find({name, devices}); known != clusters_.end()) { return known->second; }
+  ORRERY_TRY(cluster, catalogue_.cluster(name, devices));
+  clusters_.emplace(std::pair{name, devices}, cluster);
+  return cluster;
+}
+
+Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeRequest& request,
+                                        const serving::EngineSettings* settings) {
+  const Scenario& s = request.scenario;
+  auto wrong = serving::problems(s);
+  if (!wrong.empty()) { return tl::make_unexpected(Failure{std::move(wrong)}); }
+  const serving::EngineSettings& engine = settings != nullptr ? *settings : inputs.engine();
+  PreparedServing result;
+  if (!s.slo.empty()) {
+    ORRERY_TRY(slo, serving::read_slo(s.slo));
+    result.slo = std::move(slo);
+  }
+  result.deployment = std::make_unique<Deployment>();
+  Deployment& deployment = *result.deployment;
+  deployment.model = inputs.model();
+  if (s.disaggregated()) {
+    ORRERY_TRY(prefill, pool_of(inputs, s, deployment, s.prefill_degrees(), "prefill", engine));
+    deployment.pools.push_back(std::move(prefill));
+  }
+  ORRERY_TRY(pool, pool_of(inputs, s, deployment, s.degrees(), s.disaggregated() ? "decode" : "engine", engine));
+  deployment.pools.push_back(std::move(pool));
+  deployment.fleet.routing = s.routing;
+  deployment.fleet.signal_age = serving::ticks_of(s.signal_age);
+  deployment.fleet.seed = static_cast<std::uint64_t>(s.seed);
+  deployment.fleet.keep_going = request.keep_going;
+  if (s.disaggregated()) {
+    deployment.fleet.transfer =
+        serving::transfer_of(*deployment.pools.front(), *deployment.pools.back(), s.transfer_by_layer);
+  }
+  deployment.request_overhead_s = deployment.pools.front()->inputs().settings.request_overhead.value();
+  return result;
+}
+
+Result<results::Serving> run_serving(const PreparedServing& prepared, const Scenario& scenario, bool each) {
+  ORRERY_TRY(load, serving::workload_of(scenario));
+  ORRERY_TRY(result, serving::simulate(*prepared.deployment, load, prepared.slo, scenario.warm_up, each));
+  result.load = serving::load_text(scenario);
+  return result;
+}
+
+Result<results::ServingPoint> serving_probe(const PreparedServing& prepared, Scenario scenario, double load) {
+  if (scenario.concurrency) {
+    scenario.concurrency = std::max<std::int64_t>(1, std::llround(load));
+  } else {
+    scenario.rate = load;
+  }
+  ORRERY_TRY(result, run_serving(prepared, scenario, false));
+  return results::ServingPoint{load, std::move(result)};
+}
+
+double load_of(const Scenario& scenario) {
+  if (scenario.concurrency) { return static_cast<double>(*scenario.concurrency); }
+  return scenario.rate.value_or(1.0);
+}
+
+Result<results::ServingCurve> goodput_curve(const PreparedServing& prepared, const Scenario& scenario) {
+  results::ServingCurve curve;
+  const bool counts = scenario.concurrency.has_value();
+  curve.axis = counts ? "concurrency" : "rate";
+  const bool is_open = !counts && !scenario.requests && scenario.trace.empty();
+  const auto holds = [&](double load) -> Result<bool> {
+    Scenario probed = scenario;
+    if (is_open) { probed.requests = requests_of_probe(scenario, prepared.slo, load); }
+    ORRERY_TRY(point, serving_probe(prepared, std::move(probed), load));
+    const bool good = point.result.meets_slo();
+    curve.points.push_back(std::move(point));
+    return good;
+  };
+  constexpr double kResolution = 1.01, kLowest = 1.0 / 4096, kHighest = 4096;
+  const double start = load_of(scenario);
+  double good = 0, bad = 0, load = start;
+  // Doubles or halves until one load is good and twice that is not.
+  while (good == 0 || bad == 0) {
+    ORRERY_TRY(is_good, holds(load));
+    (is_good ? good : bad) = load;
+    load = is_good ? load * 2 : load / 2;
+    if (counts) { load = std::max(1.0, std::round(load)); }
+    const bool lowest = load < start * kLowest || (counts && bad == 1.0);
+    if ((good == 0 && lowest) || (bad == 0 && load > start * kHighest)) { break; }
+  }
+  if (good == 0) {
+    const auto& lowest = curve.points.back();
+    std::string reached;
+    for (const auto& level : lowest.result.slo) {
+      if (level.holds()) { continue; }
+      reached +=
+          fmt::format("{}{}_{} {} (limit {})", reached.empty() ? "" : ", ", level.metric, level.measure,
+                      config::format_seconds(Seconds(level.reached_s)), config::format_seconds(Seconds(level.limit_s)));
+    }
+    Failure failure{{{{{}, 0, 0, "--slo"},
+                      fmt::format("no load meets it; nearest, at {} {}: {}", fmt::format("{:.4g}", lowest.load),
+                                  counts ? "clients" : "requests/s", reached)}}};
+    failure.answer_is_no = true;
+    return tl::make_unexpected(std::move(failure));
+  }
+  while (bad > 0 && (counts ? bad - good > 1.0 : bad / good > kResolution)) {
+    const double middle = counts ? std::floor((good + bad) / 2) : std::sqrt(good * bad);
+    ORRERY_TRY(is_good, holds(middle));
+    (is_good ? good : bad) = middle;
+  }
+  std::sort(curve.points.begin(), curve.points.end(), [](const auto& a, const auto& b) { return a.load < b.load; });
+  for (std::size_t i = 0; i < curve.points.size(); ++i) {
+    if (curve.points[i].load == good) { curve.best = i; }
+  }
+  return curve;
+}
+
+}  // namespace orrery::api

@@ -1,0 +1,64 @@
+// Runs of deployments, for the commands that compare several. Private to the room.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "orrery/api/serve.hpp"
+#include "orrery/hardware/catalogue.hpp"
+#include "orrery/serving/deployment.hpp"
+
+namespace orrery::api {
+
+// What all deployments of a request have in common, read once. Several threads may ask at a time.
+class ServingInputs {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<ServingInputs>> read(const std::string& data_directory,
+                                                                   const ServeRequest& request);
+
+  [[nodiscard]] const workload::Model& model() const { return model_; }
+  [[nodiscard]] const serving::EngineSettings& engine() const { return engine_; }
+  [[nodiscard]] const hardware::Stack& stack() const { return stack_; }
+  [[nodiscard]] Result<hardware::Cluster> cluster(const std::string& name, std::int64_t devices);
+
+ private:
+  explicit ServingInputs(const std::string& data_directory) : catalogue_(data_directory) {}
+
+  hardware::Catalogue catalogue_;
+  workload::Model model_;
+  serving::EngineSettings engine_;
+  hardware::Stack stack_;
+  std::mutex mutex_;
+  std::map<std::pair<std::string, std::int64_t>, hardware::Cluster> clusters_;
+};
+
+struct PreparedServing {
+  std::unique_ptr<serving::Deployment> deployment;
+  std::vector<results::ServiceLevel> slo;
+};
+
+// `settings`: of the engine, if they are not those of the inputs.
+[[nodiscard]] Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeRequest& request,
+                                                      const serving::EngineSettings* settings = nullptr);
+
+[[nodiscard]] Result<results::Serving> run_serving(const PreparedServing& prepared, const serving::Scenario& scenario,
+                                                   bool each);
+
+// One point of a curve: the scenario at another rate or number of clients.
+[[nodiscard]] Result<results::ServingPoint> serving_probe(const PreparedServing& prepared, serving::Scenario scenario,
+                                                          double load);
+
+// The rate, or the number of clients, of the scenario; 1 request per second if it has neither.
+[[nodiscard]] double load_of(const serving::Scenario& scenario);
+
+// Loads around that of the scenario until the highest one that meets the service level is known to 1 %. If the number
+// of requests is not given, they arrive for long enough that a load 2.5 % too high misses a limit on TTFT. Fails with
+// the nearest load where none meets it.
+[[nodiscard]] Result<results::ServingCurve> goodput_curve(const PreparedServing& prepared,
+                                                          const serving::Scenario& scenario);
+
+}  // namespace orrery::api

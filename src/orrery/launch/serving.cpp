@@ -1,0 +1,79 @@
+#include "orrery/launch/serving.hpp"
+
+#include <fmt/format.h>
+
+namespace orrery::launch {
+
+namespace {
+
+constexpr std::string_view kTransfer = R"('{"kv_connector":"NixlConnector","kv_role":"kv_both"}')";
+
+// Arguments of vLLM's engine, which Dynamo's worker takes, too.
+std::string vllm_arguments(const ServedFleet& fleet, const ServedPool& pool) {
+  std::string text = fmt::format(" --tensor-parallel-size {}", pool.tp);
+  if (pool.pp > 1) { text += fmt::format(" --pipeline-parallel-size {}", pool.pp); }
+  if (pool.attention_dp > 1) { text += fmt::format(" --data-parallel-size {}", pool.attention_dp); }
+  if (pool.ep > 1) { text += " --enable-expert-parallel"; }
+  text += fmt::format(" \\\n  --max-num-batched-tokens {} --max-num-seqs {} --gpu-memory-utilization {}",
+                      fleet.max_batched_tokens, fleet.max_sequences, fleet.memory_use);
+  if (!fleet.quantization.empty()) { text += " --quantization " + fleet.quantization; }
+  if (!fleet.kv_format.empty()) { text += " --kv-cache-dtype " + fleet.kv_format; }
+  return text;
+}
+
+std::string vllm_lines(const ServedFleet& fleet, const ServedPool& pool) {
+  std::string text = fmt::format("# {}: {} of these, each on {} accelerators and a port of its own\n", pool.role,
+                                 pool.replicas, pool.tp * pool.pp * pool.attention_dp);
+  text += fmt::format("vllm serve \"$MODEL\"{}", vllm_arguments(fleet, pool));
+  if (fleet.prefill) { text += fmt::format(" \\\n  --kv-transfer-config {}", kTransfer); }
+  return text + "\n";
+}
+
+std::string sglang_lines(const ServedFleet& fleet, const ServedPool& pool) {
+  std::string text = fmt::format("# {}: {} of these, each on {} accelerators and a port of its own\n", pool.role,
+                                 pool.replicas, pool.tp * pool.pp * pool.attention_dp);
+  // SGLang's tp counts all ranks of a stage; data-parallel attention divides them.
+  text +=
+      fmt::format("python3 -m sglang.launch_server --model-path \"$MODEL\" --tp-size {}", pool.tp * pool.attention_dp);
+  if (pool.pp > 1) { text += fmt::format(" --pp-size {}", pool.pp); }
+  if (pool.attention_dp > 1) { text += fmt::format(" --dp-size {} --enable-dp-attention", pool.attention_dp); }
+  if (pool.ep > 1) { text += fmt::format(" --ep-size {}", pool.ep); }
+  text += fmt::format(" \\\n  --chunked-prefill-size {} --max-running-requests {} --mem-fraction-static {}",
+                      fleet.max_batched_tokens, fleet.max_sequences, fleet.memory_use);
+  if (!fleet.quantization.empty()) { text += " --quantization " + fleet.quantization; }
+  if (!fleet.kv_format.empty()) {
+    text += " --kv-cache-dtype " + (fleet.kv_format == "fp8" ? "fp8_e4m3" : fleet.kv_format);
+  }
+  if (fleet.prefill) { text += " --disaggregation-mode " + pool.role; }
+  return text + "\n";
+}
+
+std::string dynamo_lines(const ServedFleet& fleet, const ServedPool& pool) {
+  std::string text = fmt::format("# {}: {} of these, each on {} accelerators\n", pool.role, pool.replicas,
+                                 pool.tp * pool.pp * pool.attention_dp);
+  text += fmt::format("python3 -m dynamo.vllm --model \"$MODEL\"{}", vllm_arguments(fleet, pool));
+  if (pool.role == "prefill") { text += " --is-prefill-worker"; }
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string serving_script(Server server, const ServedFleet& fleet) {
+  std::string text = "#!/bin/sh\n";
+  if (!fleet.note.empty()) { text += "# " + fleet.note + "\n"; }
+  text += fmt::format("# The checkpoint's name or folder; written for the model {}.\nMODEL=\"${{MODEL:?}}\"\n\n",
+                      fleet.model);
+  if (server == Server::dynamo) { text += "python3 -m dynamo.frontend &\n"; }
+  const auto lines = [&](const ServedPool& pool) {
+    switch (server) {
+      case Server::vllm: return vllm_lines(fleet, pool);
+      case Server::sglang: return sglang_lines(fleet, pool);
+      case Server::dynamo: return dynamo_lines(fleet, pool);
+    }
+    return std::string();
+  };
+  if (fleet.prefill) { text += lines(*fleet.prefill) + "\n"; }
+  return text + lines(fleet.engine);
+}
+
+}  // namespace orrery::launch

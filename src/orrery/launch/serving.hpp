@@ -1,0 +1,51 @@
+// A deployment as the command lines of inference servers: `orrery plan --task serve --emit vllm|sglang|dynamo`.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "orrery/config/record.hpp"
+
+namespace orrery::launch {
+
+enum class Server : std::uint8_t {
+  vllm,    // vllm serve
+  sglang,  // python3 -m sglang.launch_server
+  dynamo,  // python3 -m dynamo.vllm, one worker for each engine, behind dynamo.frontend
+};
+
+// Engines of one kind.
+struct ServedPool {
+  std::string role;  // "engine", "prefill", "decode"
+  std::int64_t tp = 1, pp = 1, ep = 1, attention_dp = 1, replicas = 1;
+};
+
+struct ServedFleet {
+  std::string model;  // as it was given
+  std::optional<ServedPool> prefill;
+  ServedPool engine;
+  std::int64_t max_batched_tokens = 0, max_sequences = 0;
+  double memory_use = 0.9;
+  std::string quantization, kv_format;  // "fp8"; empty: as the checkpoint is
+  std::string note;                     // a comment of the first lines
+};
+
+// A shell script; ends with a line end.
+[[nodiscard]] std::string serving_script(Server server, const ServedFleet& fleet);
+
+}  // namespace orrery::launch
+
+namespace orrery::config {
+
+template <>
+struct EnumNames<launch::Server> {
+  using S = launch::Server;
+  static constexpr std::array<std::pair<S, std::string_view>, 3> value{
+      {{S::vllm, "vllm"}, {S::sglang, "sglang"}, {S::dynamo, "dynamo"}}};
+};
+
+}  // namespace orrery::config

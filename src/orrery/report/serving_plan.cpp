@@ -1,0 +1,124 @@
+#include "orrery/report/serving_plan.hpp"
+
+#include <fmt/format.h>
+
+#include "orrery/config/json.hpp"
+#include "orrery/config/units_text.hpp"
+#include "orrery/report/serving_fields.hpp"
+#include "orrery/report/style.hpp"
+#include "orrery/report/table.hpp"
+
+namespace orrery::report {
+
+namespace {
+
+using config::Node;
+using results::ServingCandidate;
+using results::ServingDegrees;
+using results::ServingPlan;
+
+std::string shown_time(double seconds) { return config::format_seconds(Seconds(seconds)); }
+
+std::string best_table(const ServingPlan& plan) {
+  Table table;
+  table.column("#").column("req/s").column("per GPU").column("GPUs").column("USD/M tokens").column("J/token");
+  table.column("TTFT p99").column("TPOT p99").column("tokens").column("deployment", Table::Align::left);
+  for (std::size_t i = 0; i < plan.best.size(); ++i) {
+    const ServingCandidate& c = plan.best[i];
+    const auto& s = c.result;
+    table.row({std::to_string(i + 1), fmt::format("{:.4g}", c.load),
+               fmt::format("{:.3g}", c.load / static_cast<double>(plan.devices)), std::to_string(c.gpus),
+               s.usd_per_million_tokens ? fmt::format("{:.3g}", *s.usd_per_million_tokens) : "-",
+               s.joules_per_token ? fmt::format("{:.3g}", *s.joules_per_token) : "-", shown_time(s.ttft.p99),
+               shown_time(s.tpot.p99), std::to_string(c.max_batched_tokens), c.text});
+  }
+  return table.text();
+}
+
+std::string front_table(const ServingPlan& plan) {
+  Table table;
+  table.column("tokens/s/user").column("tokens/s/GPU").column("SLO").column("deployment", Table::Align::left);
+  for (const auto& trade : plan.front) {
+    table.row({fmt::format("{:.4g}", trade.tokens_per_s_per_user), fmt::format("{:.4g}", trade.tokens_per_s_per_gpu),
+               trade.meets_slo ? "met" : "missed", trade.text});
+  }
+  return table.text();
+}
+
+Node of_degrees(const ServingDegrees& d) {
+  return config::json_object(
+      {{"tp", d.tp}, {"pp", d.pp}, {"ep", d.ep}, {"attention_dp", d.attention_dp}, {"replicas", d.replicas}});
+}
+
+Node of_candidate(const ServingPlan& plan, const ServingCandidate& c) {
+  Node json = config::json_object({{"deployment", c.text},
+                                   {"goodput_rps_at_slo", c.load},
+                                   {"goodput_rps_per_gpu", c.load / static_cast<double>(plan.devices)},
+                                   {"value", c.value},
+                                   {"gpus_used", c.gpus},
+                                   {"max_batched_tokens", c.max_batched_tokens},
+                                   {"max_sequences", c.max_sequences}});
+  config::add(json, c.prefill ? "decode" : "engine", of_degrees(c.engine));
+  if (c.prefill) { config::add(json, "prefill", of_degrees(*c.prefill)); }
+  Node serving = config::mapping_node();
+  add_serving(serving, c.result);
+  config::add(json, "serve", std::move(serving));
+  return json;
+}
+
+}  // namespace
+
+std::string serving_plan_text(const ServingPlan& plan, bool explain, TextStyle style) {
+  std::string text =
+      bold(fmt::format("{} on {} GPUs of {}, {}", plan.model, plan.devices, plan.cluster, plan.engine), style) + "\n";
+  text += fmt::format("Most goodput per {} within the service level\n\n", plan.objective) + best_table(plan);
+  text += wrapped("",
+                  "req/s: the highest load within the service level, of the whole fleet; per GPU: idle ones count; "
+                  "tokens: most in an iteration (max_batched_tokens)");
+  if (explain && !plan.explanation.empty()) {
+    text += "\n";
+    for (const auto& line : plan.explanation) { text += wrapped("- ", line); }
+    text += "\nThroughput per GPU against speed for a user: no deployment that was tried has more of both\n\n";
+    text += front_table(plan);
+  }
+  text += "\n" +
+          wrapped("", fmt::format("{} deployments simulated at {} loads: {} cannot run, {} miss the service level at "
+                                  "any load. {} pairs of pools were left out because their rates do not match.",
+                                  grouped(plan.candidates), grouped(plan.simulated_runs), grouped(plan.infeasible),
+                                  grouped(plan.missed), grouped(plan.matched_out)));
+  return text + wrapped_list("Not searched: ", plan.not_searched);
+}
+
+std::string serving_plan_json(const ServingPlan& plan) {
+  Node json = config::json_object({{"schema", "orrery.plan/1"},
+                                   {"task", "serve"},
+                                   {"model", plan.model},
+                                   {"cluster", plan.cluster},
+                                   {"engine", plan.engine},
+                                   {"devices", plan.devices},
+                                   {"objective", plan.objective}});
+  config::add(json, "space",
+              config::json_object({{"points", plan.candidates},
+                                   {"infeasible", plan.infeasible},
+                                   {"missed", plan.missed},
+                                   {"matched_out", plan.matched_out},
+                                   {"simulated_loads", plan.simulated_runs}}));
+  Node best = config::sequence_node(), front = config::sequence_node();
+  for (const auto& candidate : plan.best) { append(best, of_candidate(plan, candidate)); }
+  for (const auto& trade : plan.front) {
+    append(front, config::json_object({{"tokens_per_s_per_user", trade.tokens_per_s_per_user},
+                                       {"tokens_per_s_per_gpu", trade.tokens_per_s_per_gpu},
+                                       {"meets_slo", trade.meets_slo},
+                                       {"deployment", trade.text}}));
+  }
+  config::add(json, "best", std::move(best));
+  config::add(json, "front", std::move(front));
+  config::add_fields(
+      json, {{"explanation", plan.explanation},
+             {"not_searched", plan.not_searched},
+             {"nothing_fits", plan.nothing.empty() ? config::JsonValue(nullptr) : config::JsonValue(plan.nothing)},
+             {"wall_s", plan.wall_s}});
+  return config::json_document(json);
+}
+
+}  // namespace orrery::report
