@@ -116,7 +116,7 @@ void add_checkpoints(SpecRecord& record) {
       .optional("memory_checkpoint_every", &Spec::memory_checkpoint_every,
                 "also copies in the memory of peers, this often", {.positive = true})
       .optional("memory_checkpoint_pause", &Spec::memory_checkpoint_pause, "of one such copy")
-      .optional("memory_copies", &Spec::memory_copies, "copies of a rank's state", {.min = 1, .max = 64})
+      .optional("memory_copies", &Spec::memory_copies, "copies of a rank's state", {.min = 2, .max = 64})
       .optional("memory_across", &Spec::memory_across, "where these copies are: in different nodes, or racks")
       .optional("formula", &Spec::formula, "exact renewal, or Meta's first-order formula for comparison");
 }

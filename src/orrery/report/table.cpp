@@ -109,7 +109,9 @@ std::string percent(double fraction) {
 }
 
 std::string dollars(double amount) {
-  const std::string number = amount < 1e5 ? fmt::format("{:.{}f}", amount, amount < 1 ? 4 : 2) : "";
+  constexpr double kNamesThousands = 1e3;
+  const std::string number =
+      std::abs(amount) < kNamesThousands ? fmt::format("{:.{}f}", amount, std::abs(amount) < 1 ? 4 : 2) : "";
   return (number.empty() ? config::format_count(amount) : number) + " USD";
 }
 

@@ -35,7 +35,7 @@ inline constexpr std::size_t kPageWidth = 100;  // maximum width of lines, if wo
 // "41.2 %" for a fraction; "-" if it is not finite.
 [[nodiscard]] std::string percent(double fraction);
 
-// "0.0312 USD", "12345.67 USD", "1.23 M USD"; "3.25 MJ".
+// "0.0312 USD", "999.50 USD", from 1,000 on three digits: "12.3 k USD", "1.23 M USD"; "3.25 MJ".
 [[nodiscard]] std::string dollars(double amount);
 [[nodiscard]] std::string joules(double amount);
 

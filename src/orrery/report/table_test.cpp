@@ -79,7 +79,9 @@ TEST(Table, a_share_that_is_no_number_is_a_dash) {
 
 TEST(Table, money_has_cents_and_energy_a_prefix) {
   EXPECT_EQ(dollars(0.03125), "0.0312 USD");
-  EXPECT_EQ(dollars(12345.678), "12345.68 USD");
+  EXPECT_EQ(dollars(999.5), "999.50 USD");
+  EXPECT_EQ(dollars(12345.678), "12.3 k USD");
+  EXPECT_EQ(dollars(-30408.94), "-30.4 k USD");
   EXPECT_EQ(dollars(1.25e6), "1.25 M USD");
   EXPECT_EQ(joules(512), "512 J");
   EXPECT_EQ(joules(3.25e6), "3.25 MJ");

@@ -74,16 +74,34 @@ constexpr std::array kPlans = {
         "FULL_SHARD with activation checkpointing: mosaicml/llm-foundry "
         "scripts/train/yamls/pretrain/mpt-7b.yaml@15fb4ffaa6; "
         "unverified: the batch, from memory"},
+    PublishedPlan{"smollm3-3b",
+                  "--model smollm3-3b --cluster aws-p5 --stack fsdp --devices 384 --global-batch 576 --seq 4096 --tp 2 "
+                  "--micro-batch 3 --zero 0 --recompute none --sequence-parallel",
+                  "junzheyi/smollm text/pretraining/smollm3/stage1_8T.yaml@28490d016e, a copy of huggingface/smollm; "
+                  "the program is "
+                  "nanotron, whose kernels are eager as those of fsdp (only norms and rotary embeddings are fused)"},
+    // Pythia: data on /fsx (Amazon FSx) and A100s of 40 GB: instances p4d, whose nodes have 400 Gb/s of network.
     PublishedPlan{
-        "pythia-2.8b",
-        "--model pythia-2.8b --cluster dgx-a100-40gb --stack megatron-deepspeed --devices 64 --global-batch 1024 "
-        "--seq 2048 --precision fp16 --tp 1 --micro-batch 16 --zero 1 --recompute full",
-        "EleutherAI/pythia models/2.8B/pythia-2.8b.yml@2d898509f4"},
-    PublishedPlan{
-        "pythia-12b",
-        "--model pythia-12b --cluster dgx-a100-40gb --stack megatron-deepspeed --devices 256 --global-batch 1024 "
-        "--seq 2048 --precision fp16 --tp 4 --micro-batch 8 --zero 1 --recompute full",
-        "EleutherAI/pythia models/12B/pythia-12b.yml@55e1182be2"},
+        "pythia-70m",
+        "--model pythia-70m --cluster aws-p4d --stack megatron-deepspeed --devices 32 --global-batch 1024 --seq 2048 "
+        "--precision fp16 --tp 1 --micro-batch 32 --zero 1 --recompute full --dp-overlap",
+        "EleutherAI/pythia models/70M/pythia-70m.yml@ae1ce75d43"},
+    PublishedPlan{"pythia-410m",
+                  "--model pythia-410m --cluster aws-p4d --stack gpt-neox --devices 32 --global-batch 1024 --seq 2048 "
+                  "--precision fp16 --tp 1 --micro-batch 32 --zero 1 --recompute full",
+                  "EleutherAI/pythia models/410M/pythia-410m.yml@ddad623a93"},
+    PublishedPlan{"pythia-1.4b",
+                  "--model pythia-1.4b --cluster aws-p4d --stack gpt-neox --devices 64 --global-batch 1024 --seq 2048 "
+                  "--precision fp16 --tp 1 --micro-batch 16 --zero 1 --recompute full",
+                  "EleutherAI/pythia models/1.4B/pythia-1.4b.yml@4d0c901836"},
+    PublishedPlan{"pythia-2.8b",
+                  "--model pythia-2.8b --cluster aws-p4d --stack gpt-neox --devices 64 --global-batch 1024 --seq 2048 "
+                  "--precision fp16 --tp 1 --micro-batch 16 --zero 1 --recompute full",
+                  "EleutherAI/pythia models/2.8B/pythia-2.8b.yml@2d898509f4"},
+    PublishedPlan{"pythia-12b",
+                  "--model pythia-12b --cluster aws-p4d --stack gpt-neox --devices 256 --global-batch 1024 --seq 2048 "
+                  "--precision fp16 --tp 4 --micro-batch 8 --zero 1 --recompute full",
+                  "EleutherAI/pythia models/12B/pythia-12b.yml@55e1182be2"},
 };
 
 const PublishedPlan* plan_of(const std::string& model) {
