@@ -42,7 +42,7 @@ config::Node take_engine_fields(config::Node& fields) {
 }
 
 // Paths in a scenario are relative to its folder.
-void resolve_paths(config::Node& fields, const std::string& file) {
+void resolve_serving_paths(config::Node& fields, const std::string& file) {
   const auto folder = std::filesystem::path(file).parent_path();
   for (const char* name : {"model", "cluster", "prefill_cluster", "engine", "stack", "trace"}) {
     config::Node* value = fields.find(name);
@@ -81,7 +81,7 @@ Result<api::ServeRequest> ServeFlags::read(const std::string& example) const {
       return fail(root.place, "a scenario is a mapping of fields, such as \"rate: 8\"");
     }
     fields = std::move(root);
-    resolve_paths(fields, file_);
+    resolve_serving_paths(fields, file_);
   }
   api::ServeRequest request;
   request.engine = take_engine_fields(fields);
