@@ -47,6 +47,13 @@ std::string pool_table(const Serving& s) {
   return table.text();
 }
 
+std::string hits_text(const Serving& s) {
+  const std::string tokens = percent(s.prefix_hit_rate);
+  return s.prefix_block_hit_rate
+             ? fmt::format("{} of tokens and {} of blocks", tokens, percent(*s.prefix_block_hit_rate))
+             : tokens;
+}
+
 std::string slo_lines(const Serving& s) {
   std::string text;
   const results::ServiceLevel* binding = nullptr;
@@ -78,9 +85,8 @@ std::string serving_text(const Serving& s, TextStyle style) {
       fmt::format("Requests    {:.4g} per second; {:.1f} in the system on average", s.requests_per_s, s.mean_in_system);
   text += s.slo.empty() ? "\n" : fmt::format("; {:.4g} per second within the SLO\n", s.goodput_rps);
   text += slo_lines(s);
-  text +=
-      fmt::format("Cache       peak {}, prefix hits {}, {} preemptions, {} tokens computed again\n", percent(s.kv_peak),
-                  percent(s.prefix_hit_rate), grouped(s.preemptions), grouped(s.recomputed_tokens));
+  text += fmt::format("Cache       peak {}, prefix hits {}, {} preemptions, {} tokens computed again\n",
+                      percent(s.kv_peak), hits_text(s), grouped(s.preemptions), grouped(s.recomputed_tokens));
   if (s.usd_per_million_tokens) {
     text += fmt::format("Price       {} per million output tokens\n", dollars(*s.usd_per_million_tokens));
   }

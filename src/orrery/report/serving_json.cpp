@@ -79,6 +79,7 @@ void add_serving(Node& json, const Serving& s) {
                             {"preemptions", s.preemptions},
                             {"recomputed_tokens", s.recomputed_tokens},
                             {"prefix_hit_rate", s.prefix_hit_rate},
+                            {"prefix_block_hit_rate", s.prefix_block_hit_rate},
                             {"usd_per_million_output_tokens", s.usd_per_million_tokens},
                             {"energy_J_per_output_token", s.joules_per_token}});
   config::add(json, "slo", of_slo(s));

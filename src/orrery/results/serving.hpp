@@ -54,7 +54,8 @@ struct Serving {
   double output_tokens_per_s = 0, total_tokens_per_s = 0, requests_per_s = 0, goodput_rps = 0;
   std::vector<ServiceLevel> slo;
   double mean_in_system = 0;
-  double kv_peak = 0, prefix_hit_rate = 0;
+  double kv_peak = 0, prefix_hit_rate = 0;      // hits: of the tokens of prompts
+  std::optional<double> prefix_block_hit_rate;  // of the blocks of a trace with block ids, partial last ones included
   std::int64_t preemptions = 0, recomputed_tokens = 0, events = 0;
   std::optional<double> usd_per_million_tokens, joules_per_token;  // of output
   std::vector<std::string> chosen, not_modelled, warnings;

@@ -83,7 +83,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   const std::size_t count = load.requests.size();
   const auto skipped = std::min(count - 1, static_cast<std::size_t>(options.warm_up * static_cast<double>(count)));
   std::vector<double> ttft, tpot, e2e, queue, prefill;
-  double prompts = 0, cached = 0, outputs = 0, inputs = 0;
+  double prompts = 0, cached = 0, outputs = 0, inputs = 0, blocks = 0, found = 0;
   std::int64_t good = 0;
   std::vector<std::int64_t> attained(result.slo.size());
   Ticks first = kNever;
@@ -108,6 +108,10 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
     if (request.output > 1) { tpot.push_back(times.tpot); }
     prompts += static_cast<double>(request.input);
     cached += static_cast<double>(outcome.cached);
+    blocks += static_cast<double>(request.blocks);
+    if (load.block_tokens > 0) {
+      found += static_cast<double>((outcome.cached + load.block_tokens - 1) / load.block_tokens);
+    }
     bool all = true;
     for (std::size_t k = 0; k < result.slo.size(); ++k) {
       const auto& level = result.slo[k];
@@ -135,6 +139,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   result.goodput_rps = result.requests_per_s * part(static_cast<double>(good), measured);
   result.mean_in_system = part(run.system_integral, result.duration_s);
   result.prefix_hit_rate = part(cached, prompts);
+  if (blocks > 0) { result.prefix_block_hit_rate = found / blocks; }
   for (std::size_t k = 0; k < result.slo.size(); ++k) {
     auto& level = result.slo[k];
     const auto& d = level.metric == "ttft" ? result.ttft : level.metric == "tpot" ? result.tpot : result.e2e;

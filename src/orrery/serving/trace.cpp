@@ -107,6 +107,10 @@ class TraceReader {
       if (!at || !(*at >= 0.0 && *at < kLongestSeconds)) {
         return wrong("arrival_s", cell(arrival_), "is not a number of seconds");
       }
+      if (*at / options_.speed >= kLongestSeconds) {
+        return wrong("arrival_s", cell(arrival_),
+                     "is, at this --trace-speed, beyond the longest simulation of 900,000 s");
+      }
       request.arrival = ticks_of(Seconds(*at / options_.speed));
       if (!load_.requests.empty() && request.arrival < load_.requests.back().arrival) {
         return wrong("arrival_s", cell(arrival_), "is before the request above; sort the trace by arrival");
