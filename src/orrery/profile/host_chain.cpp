@@ -42,12 +42,20 @@ class HostBuilder {
       items_[wake.sleeper].push_back({wake.awake, ItemKind::wake, nullptr, i});
     }
     ends(threads);
+    reserve();
     for (TrackIndex thread = 0; thread < items_.size(); ++thread) { chain(thread); }
     for (std::size_t i = 0; i < wakes_.size(); ++i) { connect(i); }
     return std::move(made_);
   }
 
  private:
+  // Room for the host's nodes (work before an item, the item, its return) and the device's.
+  void reserve() {
+    std::size_t nodes = work_.operations().size();
+    for (const auto& items : items_) { nodes += 3 * items.size(); }
+    plan_.nodes.reserve(nodes);
+  }
+
   // Whether there are any.
   bool steps(std::vector<bool>& threads) {
     bool any = false;
