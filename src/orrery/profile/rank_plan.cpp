@@ -29,18 +29,19 @@ class Planner {
   explicit Planner(const Profile& profile)
       : profile_(profile),
         work_(profile),
-        operators_(profile),
+        operators_(std::in_place, profile),
         polls_(polls_of(profile, work_)),
         calls_(calls_that_matter(profile, work_, polls_)),
-        waits_(waits_of(profile, work_, operators_, calls_)) {
+        waits_(waits_of(profile, work_, *operators_, calls_)) {
     plan_.rank = profile.rank.value_or(0);
   }
 
   RankPlan plan() {
     measure_latencies();
-    host_ = build_host(profile_, calls_, operators_, work_, plan_);
+    host_ = build_host(profile_, calls_, *operators_, work_, plan_);
     first_device_ = static_cast<PlanNode>(plan_.nodes.size());
     for (std::uint32_t i = 0; i < work_.operations().size(); ++i) { add_device(i); }
+    operators_.reset();  // its memory is needed for the dependencies
     for (std::uint32_t i = 0; i < work_.operations().size(); ++i) { add_dependencies(i); }
     for (const Event* call : calls_) { block(*call); }
     plan_.counts.polls = polls_.size();
@@ -97,7 +98,9 @@ class Planner {
     node.start = event.start;
     node.duration = event.duration;
     node.track = event.track;
-    if (const Event* const call = work_[operation].call; call != nullptr) { node.operation = operators_.around(*call); }
+    if (const Event* const call = work_[operation].call; call != nullptr) {
+      node.operation = operators_->around(*call);
+    }
     if (work_[operation].communicates) { plan_.communication.push_back(static_cast<PlanNode>(plan_.nodes.size())); }
     plan_.device_end_ns = std::max(plan_.device_end_ns, event.end());
     plan_.nodes.push_back(std::move(node));
@@ -237,7 +240,7 @@ class Planner {
 
   const Profile& profile_;
   DeviceWork work_;
-  OperatorIndex operators_;
+  std::optional<OperatorIndex> operators_;
   std::vector<Event> polls_;
   std::vector<const Event*> calls_;
   Waits waits_;
