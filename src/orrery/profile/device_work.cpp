@@ -1,6 +1,7 @@
 #include "orrery/profile/device_work.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 
 #include "orrery/profile/collective_kind.hpp"
@@ -12,15 +13,18 @@ DeviceWork::DeviceWork(const Profile& profile)
     : profile_(profile), streams_(profile.streams.size()), launches_(profile.streams.size()) {
   std::vector<int> communicates(profile.names.size(), -1);
   for (const Event& event : profile.events) {
-    if (event.category == Category::call && event.correlation != 0) { calls_.try_emplace(event.correlation, &event); }
+    if (event.category == Category::call && event.correlation != 0) { calls_.add(event.correlation, &event); }
   }
+  calls_.sort();
+  operations_.reserve(
+      static_cast<std::size_t>(std::count_if(profile.events.begin(), profile.events.end(),
+                                             [](const Event& event) { return is_device_work(event.category); })));
   for (const Event& event : profile.events) {
     if (!is_device_work(event.category)) { continue; }
-    const auto found = calls_.find(event.correlation);
+    const Event* const launch = event.correlation == 0 ? nullptr : call(event.correlation);
     int& known = communicates[event.name];
     if (known < 0) { known = is_communication(profile.name(event)) ? 1 : 0; }
-    operations_.push_back({&event, event.correlation == 0 || found == calls_.end() ? nullptr : found->second, kNone, 0,
-                           kNone, known == 1 && event.category == Category::kernel});
+    operations_.push_back({&event, launch, kNone, 0, kNone, known == 1 && event.category == Category::kernel});
   }
   std::stable_sort(operations_.begin(), operations_.end(), [](const DeviceOperation& a, const DeviceOperation& b) {
     return a.event->start != b.event->start ? a.event->start < b.event->start : a.event->end() < b.event->end();
@@ -35,20 +39,35 @@ DeviceWork::DeviceWork(const Profile& profile)
       launches_[operation.event->track].emplace_back(std::numeric_limits<std::int64_t>::min(), i);
       continue;
     }
-    auto& same_call = by_call_[operation.call];
-    operation.first_of_call = same_call.empty() ? i : same_call.front();
-    same_call.push_back(i);
+    launched_.push_back(i);
     launches_[operation.event->track].emplace_back(operation.call->start, i);
   }
   for (auto& launches : launches_) {
     std::stable_sort(launches.begin(), launches.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   }
+  group_by_call();
 }
 
-const std::vector<std::uint32_t>& DeviceWork::launched_by(const Event& call) const {
-  static const std::vector<std::uint32_t> kNothing;
-  const auto found = by_call_.find(&call);
-  return found == by_call_.end() ? kNothing : found->second;
+void DeviceWork::group_by_call() {
+  std::stable_sort(launched_.begin(), launched_.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return std::less<>()(operations_[a].call, operations_[b].call);
+  });
+  for (std::uint32_t first = 0; first < launched_.size();) {
+    const Event* const call = operations_[launched_[first]].call;
+    std::uint32_t last = first;
+    for (; last < launched_.size() && operations_[launched_[last]].call == call; ++last) {
+      operations_[launched_[last]].first_of_call = launched_[first];
+    }
+    by_call_.add(call, {first, last - first});
+    first = last;
+  }
+  by_call_.sort();
+}
+
+std::span<const std::uint32_t> DeviceWork::launched_by(const Event& call) const {
+  const auto* const found = by_call_.find(&call);
+  if (found == nullptr) { return {}; }
+  return std::span(launched_).subspan(found->first, found->second);
 }
 
 std::uint32_t DeviceWork::last_launched(TrackIndex stream, std::int64_t before) const {
@@ -59,8 +78,8 @@ std::uint32_t DeviceWork::last_launched(TrackIndex stream, std::int64_t before) 
 }
 
 const Event* DeviceWork::call(std::uint64_t correlation) const {
-  const auto found = calls_.find(correlation);
-  return found == calls_.end() ? nullptr : found->second;
+  const Event* const* const found = calls_.find(correlation);
+  return found == nullptr ? nullptr : *found;
 }
 
 std::uint32_t DeviceWork::stream_of(std::string_view device, std::int64_t number) const {

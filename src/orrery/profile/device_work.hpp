@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "orrery/profile/profile.hpp"
+#include "orrery/profile/sorted_table.hpp"
 
 namespace orrery::profile {
 
@@ -33,7 +35,7 @@ class DeviceWork {
   [[nodiscard]] std::size_t stream_count() const { return streams_.size(); }
 
   // Operations that a call launched, by start; empty if it launched none.
-  [[nodiscard]] const std::vector<std::uint32_t>& launched_by(const Event& call) const;
+  [[nodiscard]] std::span<const std::uint32_t> launched_by(const Event& call) const;
 
   // The last operation of a stream that was launched before a time; kNone if there is none.
   [[nodiscard]] std::uint32_t last_launched(TrackIndex stream, std::int64_t before) const;
@@ -45,13 +47,17 @@ class DeviceWork {
   [[nodiscard]] std::uint32_t stream_of(std::string_view device, std::int64_t number) const;
 
  private:
+  void group_by_call();
+
   const Profile& profile_;
   std::vector<DeviceOperation> operations_;
   std::vector<std::vector<std::uint32_t>> streams_;
   // Of each stream: time of the call and operation, by time.
   std::vector<std::vector<std::pair<std::int64_t, std::uint32_t>>> launches_;
-  std::unordered_map<std::uint64_t, const Event*> calls_;
-  std::unordered_map<const Event*, std::vector<std::uint32_t>> by_call_;
+  SortedTable<std::uint64_t, const Event*> calls_;  // by correlation
+  // Operations that were launched by calls, those of a call next to each other; of each call, the first and how many.
+  std::vector<std::uint32_t> launched_;
+  SortedTable<const Event*, std::pair<std::uint32_t, std::uint32_t>> by_call_;
 };
 
 }  // namespace orrery::profile

@@ -173,7 +173,6 @@ void EventBuilder::finish() {
     if (name.empty()) { continue; }
     profile_.categories[std::string(modern_name(name))] += found.second;
   }
-  profile_.events.shrink_to_fit();
 }
 
 }  // namespace orrery::profile

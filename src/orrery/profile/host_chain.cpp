@@ -42,12 +42,25 @@ class HostBuilder {
       items_[wake.sleeper].push_back({wake.awake, ItemKind::wake, nullptr, i});
     }
     ends(threads);
-    for (TrackIndex thread = 0; thread < items_.size(); ++thread) { chain(thread); }
+    reserve();
+    for (TrackIndex thread = 0; thread < items_.size(); ++thread) {
+      chain(thread);
+      std::vector<Item>().swap(items_[thread]);  // releases the memory, which an assignment would keep
+    }
     for (std::size_t i = 0; i < wakes_.size(); ++i) { connect(i); }
+    made_.before_call.sort();
+    made_.return_of.sort();
     return std::move(made_);
   }
 
  private:
+  // Room for the host's nodes (work before an item, the item, its return) and the device's.
+  void reserve() {
+    std::size_t nodes = work_.operations().size();
+    for (const auto& items : items_) { nodes += 3 * items.size(); }
+    plan_.nodes.reserve(nodes);
+  }
+
   // Whether there are any.
   bool steps(std::vector<bool>& threads) {
     bool any = false;
@@ -104,7 +117,7 @@ class HostBuilder {
     node.track = thread;
     node.start = start;
     node.duration = duration;
-    if (previous != kNoNode) { node.deps.push_back({previous, 0, Cause::order}); }
+    if (previous != kNoNode) { node.deps.push_back({previous, Cause::order, 0}); }
     plan_.nodes.push_back(std::move(node));
     return static_cast<PlanNode>(plan_.nodes.size() - 1);
   }
@@ -156,7 +169,7 @@ class HostBuilder {
       case ItemKind::call: break;
     }
     const std::int64_t duration = std::max<std::int64_t>(std::min(item.call->end(), next) - now, 0);
-    made_.before_call.emplace(item.call, last);
+    made_.before_call.add(item.call, last);
     const PlanNode node = add(NodeKind::call, thread, now, duration, last);
     plan_.nodes[node].event = item.call;
     plan_.nodes[node].operation = operators_.around(*item.call);
@@ -164,7 +177,7 @@ class HostBuilder {
     if (kind == CallKind::other || kind == CallKind::stream_wait || kind == CallKind::event_record) { return node; }
     const PlanNode returned = add(NodeKind::return_, thread, now + duration, 0, node);
     plan_.nodes[returned].event = item.call;
-    made_.return_of.emplace(item.call, returned);
+    made_.return_of.add(item.call, returned);
     return returned;
   }
 
@@ -173,7 +186,7 @@ class HostBuilder {
     PlannedNode& node = plan_.nodes[woken_[wake]];
     const PlannedNode& mark = plan_.nodes[marks_[wake]];
     if (mark.start > node.start) { return; }
-    node.deps.push_back({marks_[wake], node.start - mark.end(), Cause::wake});
+    node.deps.push_back({marks_[wake], Cause::wake, node.start - mark.end()});
     ++plan_.counts.wakes;
   }
 

@@ -2,7 +2,6 @@
 // Private to the room.
 #pragma once
 
-#include <unordered_map>
 #include <vector>
 
 #include "orrery/profile/device_work.hpp"
@@ -16,8 +15,8 @@ namespace orrery::profile {
                                                           const std::vector<Event>& polls);
 
 struct HostChain {
-  std::unordered_map<const Event*, PlanNode> before_call;  // node that ends when the call starts
-  std::unordered_map<const Event*, PlanNode> return_of;    // of calls that may block: the node after them
+  SortedTable<const Event*, PlanNode> before_call;  // node that ends when the call starts
+  SortedTable<const Event*, PlanNode> return_of;    // of calls that may block: the node after them
 };
 
 // Adds the nodes of all threads with calls (or with steps) to the plan.

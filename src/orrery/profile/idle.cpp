@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_set>
 #include <vector>
 
 #include "orrery/profile/intervals.hpp"
@@ -42,8 +41,9 @@ class IdleFinder {
     std::vector<Interval> overhead;
     for (const Event& event : profile.events) {
       if (event.category == Category::overhead) { overhead.push_back({event.start, event.end()}); }
-      if (event.category == Category::call && event.correlation != 0) { calls_.insert(event.correlation); }
+      if (event.category == Category::call && event.correlation != 0) { calls_.push_back(event.correlation); }
     }
+    std::sort(calls_.begin(), calls_.end());
     profiler_ = merged(std::move(overhead));
     // A call that waits: from the end of its own work to its return.
     std::vector<Interval> blocked;
@@ -74,7 +74,8 @@ class IdleFinder {
     const auto launch = std::find_if(node.deps.begin(), node.deps.end(),
                                      [](const Dependency& one) { return one.cause == Cause::launch; });
     if (launch == node.deps.end()) {
-      (calls_.contains(node.event->correlation) ? facts_.graph_ns : facts_.without_call_ns) += until - from;
+      const bool called = std::binary_search(calls_.begin(), calls_.end(), node.event->correlation);
+      (called ? facts_.graph_ns : facts_.without_call_ns) += until - from;
       return;
     }
     const std::int64_t call = std::clamp(plan_.nodes[launch->node].end(), from, until);
@@ -87,7 +88,7 @@ class IdleFinder {
   }
 
   const RankPlan& plan_;
-  std::unordered_set<std::uint64_t> calls_;
+  std::vector<std::uint64_t> calls_;  // correlations, sorted
   std::vector<Interval> profiler_, blocked_;
   IdleFacts facts_;
 };

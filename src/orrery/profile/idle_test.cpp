@@ -1,5 +1,10 @@
 #include "orrery/profile/idle.hpp"
 
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "orrery/profile/facts.hpp"
@@ -31,6 +36,64 @@ TEST(Idle, time_of_the_host_the_profiler_and_the_launch_are_told_apart) {
   EXPECT_EQ(idle.host_ns, 24'000);
   EXPECT_EQ(idle.launch_ns, 6'000);
   EXPECT_EQ(idle.all_ns(), 56'000);
+}
+
+// A call of the runtime, and an operation that it launched, in us; of streams 7 and 8.
+std::string call(const char* name, int correlation, int start, int duration) {
+  return fmt::format(
+      R"({{"ph":"X","cat":"cuda_runtime","name":"{}","pid":9,"tid":9,"ts":{},"dur":{},"args":{{"correlation":{}}}}})",
+      name, start, duration, correlation);
+}
+std::string kernel(int correlation, int start, int end, int stream = 7) {
+  return fmt::format(R"({{"ph":"X","cat":"kernel","name":"k","pid":0,"tid":{0},"ts":{1},"dur":{2},)"
+                     R"("args":{{"device":0,"stream":{0},"correlation":{3}}}}})",
+                     stream, start, end - start, correlation);
+}
+IdleFacts idle_of(const std::vector<std::string>& events) {
+  return idle_of(fmt::format(R"({{"traceEvents":[{}]}})", fmt::join(events, ",")));
+}
+
+// A kernel until 100, a call that waits for it and returns at 104, and a launch at 110 whose kernel starts at 116.
+TEST(Idle, the_return_of_a_blocking_call_is_no_work_of_the_host) {
+  const IdleFacts idle =
+      idle_of({call("cudaLaunchKernel", 1, 4, 3), kernel(1, 10, 100), call("cudaStreamSynchronize", 2, 20, 84),
+               call("cudaLaunchKernel", 3, 110, 3), kernel(3, 116, 120)});
+  EXPECT_EQ(idle.blocked_ns, 4'000);
+  EXPECT_EQ(idle.host_ns, 6'000);
+  EXPECT_EQ(idle.launch_ns, 6'000);
+  EXPECT_EQ(idle.all_ns(), 16'000);
+}
+
+TEST(Idle, time_between_operations_of_a_graph_is_the_graphs) {
+  const IdleFacts idle = idle_of({call("cudaGraphLaunch", 1, 4, 3), kernel(1, 10, 20), kernel(1, 25, 30)});
+  EXPECT_EQ(idle.graph_ns, 5'000);
+  EXPECT_EQ(idle.all_ns(), 5'000);
+}
+
+TEST(Idle, time_before_an_operation_whose_call_is_missing_is_apart) {
+  const IdleFacts idle = idle_of({call("cudaLaunchKernel", 1, 4, 3), kernel(1, 10, 20), kernel(99, 30, 35)});
+  EXPECT_EQ(idle.without_call_ns, 10'000);
+  EXPECT_EQ(idle.all_ns(), 10'000);
+}
+
+// The second kernel was launched at 12 and could start at 21, after the usual gap of 1; it starts at 100.
+TEST(Idle, a_late_start_that_nothing_explains_is_called_unexplained) {
+  const std::vector<std::string> events = {call("cudaLaunchKernel", 1, 4, 3), kernel(1, 10, 20),
+                                           call("cudaLaunchKernel", 2, 12, 3), kernel(2, 100, 110)};
+  const IdleFacts idle = idle_of(events);
+  EXPECT_EQ(idle.unexplained_ns, 79'000);
+  EXPECT_EQ(idle.gap_ns, 1'000);
+  EXPECT_EQ(idle.all_ns(), 80'000);
+}
+
+// The same, but a kernel of another stream ends at 99: it explains the start.
+TEST(Idle, the_end_of_another_stream_explains_a_late_start) {
+  const IdleFacts idle =
+      idle_of({call("cudaLaunchKernel", 1, 4, 3), kernel(1, 10, 20), call("cudaLaunchKernel", 3, 8, 3),
+               kernel(3, 14, 99, 8), call("cudaLaunchKernel", 2, 12, 3), kernel(2, 100, 110)});
+  EXPECT_EQ(idle.unexplained_ns, 0);
+  EXPECT_EQ(idle.gap_ns, 1'000);
+  EXPECT_EQ(idle.all_ns(), 1'000);
 }
 
 // Whatever the causes are, they are all of the time in which the device does nothing.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <unordered_map>
 
 #include "orrery/profile/device_work.hpp"
 #include "orrery/profile/facts.hpp"
@@ -30,18 +29,19 @@ class Planner {
   explicit Planner(const Profile& profile)
       : profile_(profile),
         work_(profile),
-        operators_(profile),
+        operators_(std::in_place, profile),
         polls_(polls_of(profile, work_)),
         calls_(calls_that_matter(profile, work_, polls_)),
-        waits_(waits_of(profile, work_, operators_, calls_)) {
+        waits_(waits_of(profile, work_, *operators_, calls_)) {
     plan_.rank = profile.rank.value_or(0);
   }
 
   RankPlan plan() {
     measure_latencies();
-    host_ = build_host(profile_, calls_, operators_, work_, plan_);
+    host_ = build_host(profile_, calls_, *operators_, work_, plan_);
     first_device_ = static_cast<PlanNode>(plan_.nodes.size());
     for (std::uint32_t i = 0; i < work_.operations().size(); ++i) { add_device(i); }
+    operators_.reset();  // its memory is needed for the dependencies
     for (std::uint32_t i = 0; i < work_.operations().size(); ++i) { add_dependencies(i); }
     for (const Event* call : calls_) { block(*call); }
     plan_.counts.polls = polls_.size();
@@ -98,7 +98,9 @@ class Planner {
     node.start = event.start;
     node.duration = event.duration;
     node.track = event.track;
-    if (const Event* const call = work_[operation].call; call != nullptr) { node.operation = operators_.around(*call); }
+    if (const Event* const call = work_[operation].call; call != nullptr) {
+      node.operation = operators_->around(*call);
+    }
     if (work_[operation].communicates) { plan_.communication.push_back(static_cast<PlanNode>(plan_.nodes.size())); }
     plan_.device_end_ns = std::max(plan_.device_end_ns, event.end());
     plan_.nodes.push_back(std::move(node));
@@ -111,17 +113,17 @@ class Planner {
     const DeviceOperation& self = work_[operation];
     PlannedNode& node = plan_.nodes[node_of(operation)];
     if (self.previous != kNone) {
-      node.deps.push_back({node_of(self.previous), plan_.latencies.gap, Cause::stream});
+      node.deps.push_back({node_of(self.previous), Cause::stream, plan_.latencies.gap});
       plan_.counts.overlaps += event(self.previous).end() > node.start ? 1 : 0;
     }
     for (const StreamWait& wait : waits_.of_operation[operation]) {
-      node.deps.push_back({node_of(wait.source), plan_.latencies.gap, wait.cause});
+      node.deps.push_back({node_of(wait.source), wait.cause, plan_.latencies.gap});
       ++(wait.cause == Cause::named_wait ? plan_.counts.named_waits : plan_.counts.rule_waits);
     }
     if (self.call == nullptr) {
       ++plan_.counts.without_call;
     } else if (self.first_of_call == operation) {
-      node.deps.push_back({host_.before_call.at(self.call), plan_.latencies.launch, Cause::launch});
+      node.deps.push_back({*host_.before_call.find(self.call), Cause::launch, plan_.latencies.launch});
       plan_.counts.starts_before_call += node.start < self.call->start ? 1 : 0;
     } else {
       ++plan_.counts.graph_operations;
@@ -132,7 +134,7 @@ class Planner {
 
   // Operations that one call launched keep their recorded order: no host takes part.
   void inside_graph(std::uint32_t operation, PlannedNode& node) {
-    const auto& all = work_.launched_by(*work_[operation].call);
+    const auto all = work_.launched_by(*work_[operation].call);
     const auto self = std::lower_bound(all.begin(), all.end(), operation);
     constexpr std::ptrdiff_t kLook = 64;
     std::uint32_t source = kNone;
@@ -142,7 +144,7 @@ class Planner {
       }
     }
     if (source != kNone && source != work_[operation].previous) {
-      node.deps.push_back({node_of(source), plan_.latencies.gap, Cause::stream});
+      node.deps.push_back({node_of(source), Cause::stream, plan_.latencies.gap});
     }
   }
 
@@ -192,17 +194,17 @@ class Planner {
       if (best == kNone || event(source).end() > event(best).end()) { best = source; }
     }
     if (best == kNone) { return; }
-    node.deps.push_back({node_of(best), plan_.latencies.gap, Cause::coincidence});
+    node.deps.push_back({node_of(best), Cause::coincidence, plan_.latencies.gap});
     ++plan_.counts.coincidences;
   }
 
   // A blocking call returns after what it waits for; what is left of it is its own cost.
   void block(const Event& call) {
     const auto found = waits_.of_call.find(&call);
-    const auto returns = host_.return_of.find(&call);
-    if (found == waits_.of_call.end() || returns == host_.return_of.end()) { return; }
-    PlannedNode& node = plan_.nodes[returns->second];
-    PlannedNode& body = plan_.nodes[returns->second - 1];
+    const PlanNode* const returns = host_.return_of.find(&call);
+    if (found == waits_.of_call.end() || returns == nullptr) { return; }
+    PlannedNode& node = plan_.nodes[*returns];
+    PlannedNode& body = plan_.nodes[*returns - 1];
     const std::int64_t end = body.start + body.duration;
     std::int64_t waited_until = body.start;
     for (const std::uint32_t source : found->second) { waited_until = std::max(waited_until, event(source).end()); }
@@ -212,7 +214,7 @@ class Planner {
       std::int64_t lag = plan_.latencies.return_;
       if (waited && event(source).end() == waited_until) { lag = end - waited_until; }
       lag = std::min(lag, end - event(source).end());
-      node.deps.push_back({node_of(source), lag, Cause::sync});
+      node.deps.push_back({node_of(source), Cause::sync, lag});
     }
     if (call_kind(profile_.name(call)) == CallKind::copy) {
       // The host's part of a copy is work; it blocks until the device is done.
@@ -238,7 +240,7 @@ class Planner {
 
   const Profile& profile_;
   DeviceWork work_;
-  OperatorIndex operators_;
+  std::optional<OperatorIndex> operators_;
   std::vector<Event> polls_;
   std::vector<const Event*> calls_;
   Waits waits_;

@@ -41,19 +41,19 @@ enum class Cause : std::uint8_t {
 
 struct Dependency {
   PlanNode node = kNoNode;
-  std::int64_t lag = 0;  // ns after the end of that node
   Cause cause = Cause::order;
+  std::int64_t lag = 0;  // ns after the end of that node
 };
 
 struct PlannedNode {
   NodeKind kind = NodeKind::segment;
+  TrackIndex track = 0;              // thread, or stream of device operations
   const Event* event = nullptr;      // of calls and device operations
   const Event* operation = nullptr;  // innermost operator around the call; of segments: of the call that follows
   std::int64_t start = 0;            // as recorded
   std::int64_t duration = 0;         // without waiting
   std::int64_t unexplained = 0;      // idle time before it that nothing in the record explains; contained in a lag
   std::uint64_t step = 0;            // of step_begin, step_end
-  TrackIndex track = 0;              // thread, or stream of device operations
   std::vector<Dependency> deps;
 
   [[nodiscard]] std::int64_t end() const { return start + duration; }

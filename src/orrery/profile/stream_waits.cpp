@@ -29,7 +29,7 @@ class WaitFinder {
 
   Waits find(const std::vector<const Event*>& calls) {
     for (const Event* call : calls) {
-      const auto& launched = work_.launched_by(*call);
+      const auto launched = work_.launched_by(*call);
       for (const std::uint32_t operation : launched) { launch(operation, *call); }
       const CallKind kind = call_kind(profile_.name(*call));
       if (kind == CallKind::stream_wait) { stream_wait(*call); }
@@ -271,7 +271,7 @@ class WaitFinder {
 
   // A copy blocks its call if it ended before the call returned: pageable memory, and calls that are not asynchronous.
   std::vector<std::uint32_t> copy_sources(const Event& call) const {
-    const auto& launched = work_.launched_by(call);
+    const auto launched = work_.launched_by(call);
     if (launched.empty()) { return {}; }
     const std::uint32_t copy = launched.back();
     return work_[copy].event->end() <= call.end() ? std::vector<std::uint32_t>{copy} : std::vector<std::uint32_t>();

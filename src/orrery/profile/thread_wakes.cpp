@@ -11,11 +11,21 @@ namespace {
 // Shorter pauses are the thread's own work.
 constexpr std::int64_t kLeastPause = 20'000;  // ns
 
+// Operators that call each other are next to each other in the file: most join the last interval, and few are kept.
+void join_or_add(const Interval& interval, std::vector<Interval>& intervals) {
+  if (intervals.empty() || interval.start > intervals.back().end || interval.end < intervals.back().start) {
+    intervals.push_back(interval);
+    return;
+  }
+  Interval& last = intervals.back();
+  last = {std::min(last.start, interval.start), std::max(last.end, interval.end)};
+}
+
 std::vector<std::vector<Interval>> busy_intervals(const Profile& profile, const std::vector<bool>& threads) {
   std::vector<std::vector<Interval>> all(threads.size());
   for (const Event& event : profile.events) {
     const bool runs = event.category == Category::operation || event.category == Category::call;
-    if (runs && threads[event.track]) { all[event.track].push_back({event.start, event.end()}); }
+    if (runs && threads[event.track]) { join_or_add({event.start, event.end()}, all[event.track]); }
   }
   for (std::vector<Interval>& intervals : all) {
     std::sort(intervals.begin(), intervals.end());

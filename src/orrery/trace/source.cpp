@@ -76,7 +76,7 @@ class Mapped final : public Memory {
   }
 
  private:
-  static constexpr std::size_t kStep = std::size_t{8} << 20;
+  static constexpr std::size_t kStep = std::size_t{1} << 20;  // released at once
 
   void* address_;
   std::size_t forgotten_ = 0;
