@@ -6,6 +6,14 @@ namespace orrery::estimate {
 
 using parallel::ChunkProgram;
 
+FirstGathers first_gathers(const ChunkProgram& chunk, const std::vector<Cost>& blocks) {
+  if (segment_side(chunk.forward, blocks).total() > Seconds(0)) {
+    return {.later = true, .updated = false, .time = {}};
+  }
+  const Side first = segment_side(chunk.first_forward, blocks);
+  return {.later = false, .updated = first.total() > Seconds(0), .time = first.dp};
+}
+
 ChunkCost price_chunk(const ChunkProgram& chunk, const std::vector<Cost>& blocks, Concurrency concurrency) {
   ChunkCost cost;
   const bool separate_weight = !chunk.weight.empty();

@@ -29,6 +29,14 @@ struct ChunkCost {
   [[nodiscard]] Seconds whole_backward() const { return backward_time() + weight_time(); }
 };
 
+// Gathers and reductions during a chunk's forwards.
+struct FirstGathers {
+  bool later = false;    // in every forward
+  bool updated = false;  // in the first one only: of updated weights. All of a stage are issued when the step starts
+  Seconds time;          // of the first forward's network calls, unless `later`
+};
+[[nodiscard]] FirstGathers first_gathers(const parallel::ChunkProgram& chunk, const std::vector<Cost>& blocks);
+
 // Tasks of every micro-batch. last_* and *_hidden are left out.
 [[nodiscard]] ChunkCost price_chunk(const parallel::ChunkProgram& chunk, const std::vector<Cost>& blocks,
                                     Concurrency concurrency);

@@ -24,6 +24,10 @@ void add_executions(PortUses& sum, double repeat, const PortUses& block, unsigne
     if ((dimensions >> d & 1U) == 0) { continue; }
     PortUse& use = sum.dimensions[d];
     const PortUse& more = block.dimensions[d];
+    if ((block.used >> d & 1U) == 0) {
+      use.contended += repeat * block.time;
+      continue;
+    }
     use.time += repeat * more.time;
     use.load += repeat * more.load;
     use.small_time += repeat * more.small_time;
@@ -33,6 +37,14 @@ void add_executions(PortUses& sum, double repeat, const PortUses& block, unsigne
   sum.used |= block.used & dimensions;
   sum.contended_on |= dimensions;
   sum.time += repeat * block.time;
+}
+
+void add_pause(PortUses& sum, Seconds time, unsigned dimensions) {
+  for (std::size_t d = 0; dimensions >> d != 0; ++d) {
+    if ((dimensions >> d & 1U) != 0) { sum.dimensions[d].contended += time; }
+  }
+  sum.contended_on |= dimensions;
+  sum.time += time;
 }
 
 namespace {

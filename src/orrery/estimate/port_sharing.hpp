@@ -33,6 +33,9 @@ struct PortUses {
 // Adds `repeat` executions of a block, `contended` included, on these dimensions (bits).
 void add_executions(PortUses& sum, double repeat, const PortUses& block, unsigned dimensions);
 
+// Adds time without collectives.
+void add_pause(PortUses& sum, Seconds time, unsigned dimensions);
+
 // A block and concurrent calls, for as long as both run. Both per second of the block alone.
 struct Sharing {
   double longer = 0.0;    // seconds by which it takes longer

@@ -57,6 +57,11 @@ TEST(PortSharing, tasks_of_several_blocks_count_as_one_block) {
   add_executions(tasks, 3.0, one_call(2.0, 2.0), 1);
   add_executions(tasks, 1.0, silent, 1);
   EXPECT_DOUBLE_EQ(tasks.time.value(), 7.0);
+  PortUses paused;
+  add_executions(paused, 3.0, one_call(2.0, 2.0), 1);
+  add_pause(paused, Seconds(1.0), 1);
+  EXPECT_DOUBLE_EQ(sharing(paused, one_call(1.0, 1.0)).progress, sharing(tasks, one_call(1.0, 1.0)).progress);
+  EXPECT_DOUBLE_EQ(sharing(paused, one_call(1.0, 1.0)).longer, sharing(tasks, one_call(1.0, 1.0)).longer);
   const Sharing both = sharing(tasks, one_call(1.0, 1.0));
   EXPECT_DOUBLE_EQ(7.0 * (1.0 + both.longer), 13.0);
   EXPECT_DOUBLE_EQ(7.0 * both.progress, 7.0);

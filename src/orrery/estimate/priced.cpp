@@ -22,12 +22,6 @@ using parallel::Segment;
 
 namespace {
 
-CommunicationTime& operator+=(CommunicationTime& a, const CommunicationTime& b) {
-  a.busy += b.busy;
-  a.exposed += b.exposed;
-  return a;
-}
-
 CommunicationTime operator*(double count, const CommunicationTime& traffic) {
   return {count * traffic.busy, count * traffic.exposed};
 }
@@ -56,15 +50,18 @@ TrafficKind traffic_kind(GroupKind group) {
   throw_internal_error("known group", __FILE__, __LINE__);
 }
 
-Cost& Cost::operator+=(const Cost& other) {
-  time += other.time;
-  compute += other.compute;
-  recompute += other.recompute;
-  recompute_waits += other.recompute_waits;
-  optimizer += other.optimizer;
-  launch += other.launch;
-  for (std::size_t k = 0; k < kTrafficKinds; ++k) { traffic[k] += other.traffic[k]; }
-  recompute_flops += other.recompute_flops;
+Cost& Cost::add(double count, const Cost& other) {
+  time += count * other.time;
+  compute += count * other.compute;
+  recompute += count * other.recompute;
+  recompute_waits += count * other.recompute_waits;
+  optimizer += count * other.optimizer;
+  launch += count * other.launch;
+  for (std::size_t k = 0; k < kTrafficKinds; ++k) {
+    traffic[k].busy += count * other.traffic[k].busy;
+    traffic[k].exposed += count * other.traffic[k].exposed;
+  }
+  recompute_flops += count * other.recompute_flops;
   return *this;
 }
 
@@ -313,12 +310,17 @@ class ConcurrentEffects {
 
  private:
   [[nodiscard]] Sharing sharing_of(BlockId work) const {
-    const auto uses = [&](BlockId id) -> const PortUses& { return (*concurrency_.ports)[id.index()]; };
-    if (uses(work).used == 0 || !(next_ || running_)) { return {}; }
-    if (!running_) { return estimate::sharing(uses(work), uses(*next_)); }
-    PortUses concurrent = uses(*running_);
-    if (next_) { concurrent += uses(*next_); }
-    return estimate::sharing(uses(work), concurrent);
+    const auto uses = [&](OptionalBlockId id) { return id ? (*concurrency_.ports)[(*id).index()] : nullptr; };
+    const PortUses* own = uses(work);
+    const PortUses* gather = uses(next_);
+    const PortUses* reduction = uses(running_);
+    if (own == nullptr || own->used == 0 || (gather == nullptr && reduction == nullptr)) { return {}; }
+    if (gather == nullptr || reduction == nullptr) {
+      return estimate::sharing(*own, gather == nullptr ? *reduction : *gather);
+    }
+    PortUses concurrent = *reduction;
+    concurrent += *gather;
+    return estimate::sharing(*own, concurrent);
   }
 
   const std::vector<Cost>& blocks_;
@@ -344,6 +346,14 @@ void share_ports(const Sharing& rates, Seconds start, Streams& streams) {
 
 Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Streams streams, Concurrency concurrency) {
   if (segment.empty()) { return streams; }
+  if (std::none_of(segment.begin(), segment.end(),
+                   [](const auto& use) { return use.gather || use.reduce || use.is_blocking_gather; })) {
+    for (const BlockUse& use : segment) {  // alone; added one by one, as below
+      const Seconds work = block_time(blocks, use.work);
+      for (std::int64_t i = 0; i < use.repeat; ++i) { streams.compute += work; }
+    }
+    return streams;
+  }
   Seconds ready = streams.compute;  // when the weights of the next execution have arrived
   const Seconds first = block_time(blocks, segment.front().gather);
   if (first > Seconds(0)) {
@@ -414,7 +424,7 @@ Seconds segment_time(const Segment& segment, const std::vector<Cost>& blocks) {
 
 Cost segment_work(const Segment& segment, const std::vector<Cost>& blocks) {
   Cost cost;
-  for (const BlockUse& use : segment) { cost += static_cast<double>(use.repeat) * blocks[use.work.index()]; }
+  for (const BlockUse& use : segment) { cost.add(static_cast<double>(use.repeat), blocks[use.work.index()]); }
   return cost;
 }
 

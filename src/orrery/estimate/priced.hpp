@@ -51,7 +51,8 @@ struct Cost {
   [[nodiscard]] const CommunicationTime& of(TrafficKind kind) const { return traffic[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] CommunicationTime& of(TrafficKind kind) { return traffic[static_cast<std::size_t>(kind)]; }
 
-  Cost& operator+=(const Cost& other);
+  Cost& operator+=(const Cost& other) { return add(1.0, other); }
+  Cost& add(double count, const Cost& other);
   friend Cost operator*(double count, Cost cost);
 };
 
@@ -88,8 +89,8 @@ struct Streams {
 
 // What gathers and reductions do to concurrent blocks. None: both run as if alone.
 struct Concurrency {
-  double interference = 0.0;                     // the fraction of its speed that an execution loses while they run
-  const std::vector<PortUses>* ports = nullptr;  // [block]: those that share ports with others; empty ones share none
+  double interference = 0.0;  // the fraction of its speed that an execution loses while they run
+  const std::vector<const PortUses*>* ports = nullptr;  // [block]; null: shares no port with others
 };
 
 // Runs a segment on both streams. The gather of the next execution is issued when an execution starts.

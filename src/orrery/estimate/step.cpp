@@ -49,13 +49,9 @@ class StepSolution {
   void run(WorkPrice* known, Explained explained, Ports ports) {
     known_ = known;
     price_blocks();
+    find_first_gathers();
     solver_.ports_.clear();
-    solver_.chunk_ports_.clear();
-    shared_ = ports == Ports::shared ? shared_dimensions() : 0;
-    if (shared_ != 0) {
-      find_port_uses();
-      find_chunk_ports();
-    }
+    if (ports == Ports::shared) { solver_.ports_.find(program_, step_.blocks, solver_.first_gathers_, known_); }
     price_chunks();
     price_pairs();
     step_.input_gather = price_input_gather(program_, solver_.fabric_);
@@ -83,103 +79,15 @@ class StepSolution {
     }
   }
 
-  // Dimensions that the groups use, a bit each.
-  [[nodiscard]] unsigned dimensions_of(std::initializer_list<parallel::GroupKind> groups) const {
-    unsigned bits = 0;
-    for (const auto kind : groups) {
-      for (const auto& extent : program_.mesh.group(kind).extents) {
-        bits |= 1U << static_cast<unsigned>(extent.dimension);
-      }
-    }
-    return bits;
-  }
-
-  // Dimensions whose ports gathers and reductions of weights use, and collectives inside blocks, too.
-  [[nodiscard]] unsigned shared_dimensions() const {
-    using enum parallel::GroupKind;
-    const unsigned shared = dimensions_of({dp}) & dimensions_of({tp, cp, tables, table_copies});
-    const bool has_experts = std::any_of(program_.classes.begin(), program_.classes.end(), [](const auto& rank_class) {
-      return rank_class.expert_parameters > 0.0 || rank_class.frozen_expert > 0.0;
-    });
-    return has_experts ? shared | (dimensions_of({dp, expert_dp}) & dimensions_of({tp, cp, ep, etp})) : shared;
-  }
-
-  // Of blocks that run concurrently with a gather or reduction, and of these.
-  void find_port_uses() {
-    solver_.ports_.assign(program_.blocks.size(), {});
+  void find_first_gathers() {
+    solver_.first_gathers_.clear();
     for (const auto& chunk : program_.chunks) {
-      for (const auto* segment : {&chunk.forward, &chunk.backward, &chunk.weight, &chunk.last_backward}) {
-        if (std::none_of(segment->begin(), segment->end(),
-                         [](const auto& use) { return use.gather.has_value() || use.reduce.has_value(); })) {
-          continue;
-        }
-        for (const auto& use : *segment) {
-          find_port_uses(use.work, true);
-          if (use.gather) { find_port_uses(*use.gather, false); }
-          if (use.reduce) { find_port_uses(*use.reduce, false); }
-        }
-      }
+      solver_.first_gathers_.push_back(estimate::first_gathers(chunk, step_.blocks));
     }
-  }
-
-  // Of tasks that run concurrently with gathers of updated weights, or with reductions of other chunks of their stage.
-  void find_chunk_ports() {
-    for (const auto& chunk : program_.chunks) {
-      auto& ports = solver_.chunk_ports_.emplace_back();
-      if (gathers_updated_weights(chunk)) {
-        add_work(ports.forward, chunk.forward);
-        for (const auto& use : chunk.first_forward) { add_concurrent(ports.gathers, use, use.gather); }
-      }
-      if (chunks_ == 1 || chunk.waits_for_reduce) { continue; }
-      add_work(ports.backward, chunk.backward);
-      add_work(ports.backward, chunk.weight);
-      for (const auto& use : chunk.last_backward) { add_concurrent(ports.reductions, use, use.reduce); }
-    }
-  }
-
-  void add_work(PortUses& sum, const parallel::Segment& segment) {
-    for (const auto& use : segment) {
-      find_port_uses(use.work, true);
-      add_executions(sum, static_cast<double>(use.repeat), solver_.ports_[use.work.index()], shared_);
-    }
-  }
-
-  void add_concurrent(PortUses& sum, const parallel::BlockUse& use, parallel::OptionalBlockId call) {
-    if (!call) { return; }
-    find_port_uses(*call, false);
-    add_executions(sum, static_cast<double>(use.repeat), solver_.ports_[(*call).index()], shared_);
-  }
-
-  // In the first forward only. All these gathers of a stage are issued when the step starts.
-  [[nodiscard]] bool gathers_updated_weights(const ChunkProgram& chunk) const {
-    return segment_side(chunk.forward, step_.blocks).total() == Seconds(0) &&
-           segment_side(chunk.first_forward, step_.blocks).total() > Seconds(0);
-  }
-
-  void find_port_uses(parallel::BlockId id, bool is_work) {
-    PortUses& uses = solver_.ports_[id.index()];
-    if (uses.time > Seconds(0)) { return; }  // known
-    const bool is_kept = known_ != nullptr && id.index() < known_->blocks.size();
-    if (!is_kept) {
-      uses = computed_uses(id, is_work);
-      return;
-    }
-    known_->port_uses.resize(known_->blocks.size());
-    auto& kept = known_->port_uses[id.index()];
-    if (!kept) { kept = computed_uses(id, false); }
-    if (is_work) { find_contended_times(*kept, shared_, program_.block(id), program_.mesh, solver_.prices_); }
-    uses = *kept;
-  }
-
-  [[nodiscard]] PortUses computed_uses(parallel::BlockId id, bool is_work) {
-    const parallel::Block& block = program_.block(id);
-    PortUses uses = port_uses(block, step_.blocks[id.index()].time, program_.mesh, solver_.prices_);
-    if (is_work) { find_contended_times(uses, shared_, block, program_.mesh, solver_.prices_); }
-    return uses;
   }
 
   [[nodiscard]] Concurrency concurrency() const {
-    return {solver_.stack_.overlap.interference, solver_.ports_.empty() ? nullptr : &solver_.ports_};
+    return {solver_.stack_.overlap.interference, solver_.ports_.ports()};
   }
 
   void price_chunks() {
@@ -322,7 +230,7 @@ class StepSolution {
       Seconds stream;
       for (std::size_t c = 0; c < chunks_; ++c) {
         const ChunkProgram& chunk = chunk_program(stage, c);
-        if (!gathers_updated_weights(chunk)) { continue; }
+        if (!first_gathers(stage, c).updated) { continue; }
         const Seconds end = earliest_end(chunk.first_forward, step_.blocks, stream);
         ends[stage * chunks_ + c] = max(Seconds(0), end - chunk_cost(stage, c).forward_hidden);
         any = true;
@@ -347,8 +255,9 @@ class StepSolution {
 
   // Chunks of a stage in the order in which their gradients are complete: the last chunk of the model first; under
   // DualPipe, whichever end finishes first.
-  [[nodiscard]] std::vector<std::size_t> chunks_by_gradient_completion(std::size_t stage) const {
-    std::vector<std::size_t> order(chunks_);
+  [[nodiscard]] const std::vector<std::size_t>& chunks_by_gradient_completion(std::size_t stage) const {
+    std::vector<std::size_t>& order = completion_order_;
+    order.resize(chunks_);
     for (std::size_t c = 0; c < chunks_; ++c) { order[c] = chunks_ - 1 - c; }
     const auto* starts = &pipeline_->last_backward_start[stage * chunks_];
     if (is_dualpipe() && starts[0] < starts[1]) { std::swap(order[0], order[1]); }
@@ -361,10 +270,10 @@ class StepSolution {
     const double group = forwards_in_a_row();
     Seconds gathers, before, wait;
     for (std::size_t c = 0; c < chunks_; ++c) {
-      const ChunkProgram& chunk = chunk_program(stage, c);
+      const auto& first = first_gathers(stage, c);
       const Seconds forward = activation_gather(stage, c) + chunk_cost(stage, c).forward_time();
-      if (segment_side(chunk.forward, step_.blocks).total() == Seconds(0)) {
-        gathers += segment_side(chunk.first_forward, step_.blocks).dp;
+      if (!first.later) {
+        gathers += first.time;
         wait = max(wait, solver_.first_ends_[stage * chunks_ + c] - (before + forward));
       }
       before += group * forward;
@@ -386,14 +295,28 @@ class StepSolution {
   struct Contention {
     Seconds longer, left;
   };
+  // The last answer: most stages of a class have the same.
+  struct LastRates {
+    const PortMeeting* meeting = nullptr;
+    Seconds busy;
+    Sharing rates;
+  };
+  [[nodiscard]] Sharing rates_of(const PortMeeting& meeting, LastRates& last, Seconds busy) const {
+    if ((meeting.tasks.used & meeting.concurrent.used) == 0) { return {}; }
+    if (last.meeting != &meeting || last.busy != busy) {
+      PortUses tasks = meeting.tasks;
+      const Seconds stalls = max(Seconds(0), busy - tasks.time);  // of tasks that wait for gathered weights
+      add_pause(tasks, stalls, solver_.ports_.dimensions());
+      last = {&meeting, busy, sharing(tasks, meeting.concurrent)};
+    }
+    return last.rates;
+  }
+
   // `busy`: time of the tasks. `calls`: time of the gathers or reductions, of which `overlapped` beside the tasks if
   // ports are not shared.
-  [[nodiscard]] Contention contention(PortUses work, const PortUses& concurrent, Seconds busy, Seconds calls,
+  [[nodiscard]] Contention contention(const PortMeeting& meeting, LastRates& last, Seconds busy, Seconds calls,
                                       Seconds overlapped) const {
-    PortUses stalls;  // of tasks that wait for gathered weights
-    stalls.time = max(Seconds(0), busy - work.time);
-    add_executions(work, 1.0, stalls, shared_);
-    const Sharing rates = sharing(work, concurrent);
+    const Sharing rates = rates_of(meeting, last, busy);
     const double progress = std::max(rates.progress, 1e-3);
     const Seconds together = min(busy, progress < 1.0 ? overlapped / progress : min(overlapped, calls / progress));
     return {rates.longer * together, max(Seconds(0), calls - progress * together)};
@@ -404,34 +327,28 @@ class StepSolution {
   // reductions start at the last of its group. While the stage waits for others, reductions have the ports alone.
   [[nodiscard]] Contention reduction_contention(std::size_t stage, Seconds reductions, Seconds overlapped,
                                                 Seconds window) const {
-    if (solver_.chunk_ports_.empty() || !(overlapped > Seconds(0)) || !(window > Seconds(0))) { return {}; }
-    PortUses work, concurrent;
+    if (!solver_.ports_.any() || !(overlapped > Seconds(0)) || !(window > Seconds(0))) { return {}; }
+    const double in_a_row = is_dualpipe() ? 1.0 : static_cast<double>(program_.plan.pp);
     Seconds tasks;
     for (std::size_t c = 0; c < chunks_; ++c) {
-      const auto& ports = solver_.chunk_ports_[place(stage, c).program.index()];
-      const double count = is_dualpipe() || c + 1 == chunks_ ? 1.0 : static_cast<double>(program_.plan.pp);
-      add_executions(work, count, ports.backward, shared_);
-      add_executions(concurrent, 1.0, ports.reductions, shared_);
-      tasks += count * chunk_cost(stage, c).whole_backward();
+      tasks += (c + 1 == chunks_ ? 1.0 : in_a_row) * chunk_cost(stage, c).whole_backward();
     }
     if (is_dualpipe()) { tasks = max(tasks, window); }
     const Seconds waiting = std::max(0.0, 1.0 - tasks / window) * overlapped;
-    return contention(work, concurrent, min(window, tasks), reductions - waiting, overlapped - waiting);
+    return contention(solver_.ports_.reductions(class_of(stage), in_a_row), reduction_rates_, min(window, tasks),
+                      reductions - waiting, overlapped - waiting);
   }
 
   // `overlapped`: overlapped_gathers().
   [[nodiscard]] Contention gather_contention(std::size_t stage, Seconds overlapped) const {
-    if (solver_.chunk_ports_.empty() || !(overlapped > Seconds(0))) { return {}; }
-    PortUses work, concurrent;
+    if (!solver_.ports_.any() || !(overlapped > Seconds(0))) { return {}; }
+    const double in_a_row = forwards_in_a_row();
     Seconds tasks;
     for (std::size_t c = 0; c < chunks_; ++c) {
-      const auto& ports = solver_.chunk_ports_[place(stage, c).program.index()];
-      const double count = c + 1 == chunks_ ? 1.0 : forwards_in_a_row();
-      add_executions(work, count, ports.forward, shared_);
-      add_executions(concurrent, 1.0, ports.gathers, shared_);
-      tasks += count * (activation_gather(stage, c) + chunk_cost(stage, c).forward_time());
+      tasks +=
+          (c + 1 == chunks_ ? 1.0 : in_a_row) * (activation_gather(stage, c) + chunk_cost(stage, c).forward_time());
     }
-    return contention(work, concurrent, tasks, overlapped, overlapped);
+    return contention(solver_.ports_.gathers(class_of(stage), in_a_row), gather_rates_, tasks, overlapped, overlapped);
   }
 
   // Interleaved schedules send micro-batches through a chunk in groups of pp.
@@ -508,11 +425,13 @@ class StepSolution {
 
   // Gathers at the beginning of a chunk's forward and backward, of inputs that have arrived in parts.
   [[nodiscard]] Seconds activation_gather(std::size_t stage, std::size_t c) const {
+    if (step_.input_gather == Seconds(0)) { return Seconds(0); }
     const bool receives =
         parallel::receives_activations(program_.plan, static_cast<std::int64_t>(stage), static_cast<std::int64_t>(c));
     return receives ? step_.input_gather : Seconds(0);
   }
   [[nodiscard]] Seconds gradient_gather(std::size_t stage, std::size_t c) const {
+    if (step_.input_gather == Seconds(0)) { return Seconds(0); }
     const bool receives =
         parallel::receives_gradients(program_.plan, static_cast<std::int64_t>(stage), static_cast<std::int64_t>(c));
     return receives ? step_.input_gather : Seconds(0);
@@ -557,6 +476,9 @@ class StepSolution {
   [[nodiscard]] const ChunkCost& chunk_cost(std::size_t stage, std::size_t chunk) const {
     return step_.chunks[place(stage, chunk).program.index()];
   }
+  [[nodiscard]] const FirstGathers& first_gathers(std::size_t stage, std::size_t chunk) const {
+    return solver_.first_gathers_[place(stage, chunk).program.index()];
+  }
   [[nodiscard]] const ChunkProgram& chunk_program(std::size_t stage, std::size_t chunk) const {
     return program_.program_of(place(stage, chunk));
   }
@@ -565,9 +487,10 @@ class StepSolution {
   StepSolver& solver_;
   Step& step_;
   WorkPrice* known_ = nullptr;
-  unsigned shared_ = 0;  // shared_dimensions(); 0 if ports are not shared
-  std::size_t chunks_;   // per rank
+  std::size_t chunks_;  // per rank
   Clock clock_{Seconds(0)};
+  mutable LastRates gather_rates_, reduction_rates_;
+  mutable std::vector<std::size_t> completion_order_;
   std::vector<Ticks>&forward_ = solver_.forward_, &backward_ = solver_.backward_, &weight_ = solver_.weight_;
   std::vector<Ticks>&pair_ = solver_.pair_, &transfer_ = solver_.transfer_, &first_end_ = solver_.first_end_;
   std::vector<Ticks>& last_extra_ = solver_.last_extra_;

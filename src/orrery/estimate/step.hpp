@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "orrery/estimate/chunk_cost.hpp"
+#include "orrery/estimate/port_meetings.hpp"
 #include "orrery/estimate/priced.hpp"
 #include "orrery/estimate/work_prices.hpp"
 #include "orrery/hardware/stack.hpp"
@@ -56,7 +57,7 @@ enum class Ports : std::uint8_t { shared, separate };
 class StepSolver {
  public:
   StepSolver(const hardware::Stack& stack, network::PriceCache& prices)
-      : fabric_(prices.fabric()), stack_(stack), prices_(prices) {}
+      : fabric_(prices.fabric()), stack_(stack), prices_(prices), ports_(prices) {}
 
   // `known`: prices of the program's first blocks.
   const Step& solve(const parallel::Program& program, WorkPrice* known = nullptr, Explained explained = Explained::no,
@@ -70,12 +71,8 @@ class StepSolver {
   parallel::PipelineSolver pipeline_;
   // Durations for PipelineTimes.
   std::vector<parallel::Ticks> forward_, backward_, weight_, pair_, transfer_, first_end_, last_extra_;
-  std::vector<PortUses> ports_;  // [block]; empty if none meet
-  struct ChunkPorts {
-    PortUses forward, gathers;      // of one micro-batch; of updated weights, once a step
-    PortUses backward, reductions;  // of one micro-batch; once a step
-  };
-  std::vector<ChunkPorts> chunk_ports_;  // [chunk program]; empty if ports are not shared
+  PortMeetings ports_;
+  std::vector<FirstGathers> first_gathers_;  // [chunk program]
   std::vector<Seconds> first_ends_, transfers_;
 
   friend class StepSolution;

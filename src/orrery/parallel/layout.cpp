@@ -266,9 +266,10 @@ bool may_be_even(const Layout& layout, std::int64_t stride, std::int64_t span) {
 
 }  // namespace
 
-network::Group slowest_group(const Layout& layout, std::int64_t stride, std::int64_t degree, std::int64_t ranks) {
-  const network::Group even = strided_group(layout, stride, degree);
-  if (even.regular || degree == 1 || !may_be_even(layout, stride, stride * degree)) { return even; }
+namespace {
+
+// The same; nothing if some groups do not fill nodes evenly.
+network::Group slowest_even_group(const Layout& layout, std::int64_t stride, std::int64_t degree, std::int64_t ranks) {
   std::int64_t inner = 1;  // ranks inside one value of the outermost digit: groups as many ranks apart are alike
   for (std::size_t i = 0; i + 1 < layout.size(); ++i) { inner *= layout[i].members; }
   const std::int64_t span = stride * degree;
@@ -281,11 +282,22 @@ network::Group slowest_group(const Layout& layout, std::int64_t stride, std::int
         members[i] = static_cast<std::uint32_t>(first + static_cast<std::int64_t>(i) * stride);
       }
       const network::Group shape = shape_of(layout, members);
-      if (!shape.regular) { return even; }
+      if (!shape.regular) { return {}; }
       if (is_slower(shape, slowest)) { slowest = shape; }
     }
   }
-  return slowest.extents.empty() ? even : slowest;
+  return slowest;
+}
+
+}  // namespace
+
+network::Group slowest_group(const Layout& layout, std::int64_t stride, std::int64_t degree, std::int64_t ranks) {
+  network::Group group = strided_group(layout, stride, degree);
+  if (!group.regular && degree != 1 && may_be_even(layout, stride, stride * degree)) {
+    const network::Group slowest = slowest_even_group(layout, stride, degree, ranks);
+    if (!slowest.extents.empty()) { group = slowest; }
+  }
+  return group;
 }
 
 }  // namespace orrery::parallel

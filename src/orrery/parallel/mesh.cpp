@@ -28,9 +28,10 @@ SliceGroups groups_of_slice(const Layout& layout, const Plan& plan) {
   const auto group = [&](std::int64_t stride, std::int64_t degree) {
     return degree > 1 ? slowest_group(layout, stride, degree, plan.devices()) : network::Group{};
   };
-  SliceGroups groups{
-      group(1, plan.tp), group(plan.tp, plan.cp), group(1, plan.etp), group(plan.etp, plan.ep), {}, {}, {}, {}};
-  if (plan.ep > 1 && !strided_group(layout, plan.etp, plan.ep).regular) {
+  SliceGroups groups{group(1, plan.tp), group(plan.tp, plan.cp), group(1, plan.etp), {}, {}, {}, {}, {}};
+  if (plan.ep > 1) { groups.ep = strided_group(layout, plan.etp, plan.ep); }
+  if (!groups.ep.regular) {
+    groups.ep = group(plan.etp, plan.ep);
     groups.uneven_ep = {{{outermost_dimension(layout), plan.ep}}, false};
   }
   if (plan.tables.sharding == workload::TableSharding::none) { return groups; }
