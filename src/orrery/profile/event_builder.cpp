@@ -111,20 +111,22 @@ void EventBuilder::add_complete(const RawEvent& raw, Category what) {
   const std::string_view device = raw.arg(Arg::device).empty() ? raw.process : raw.arg(Arg::device);
   const std::string_view stream = raw.arg(Arg::stream).empty() ? raw.thread : raw.arg(Arg::stream);
   event.track = on_device ? streams_.index(device, stream) : threads_.index(raw.process, raw.thread);
-  event.detail = detail(raw, what);
+  event.detail = detail(raw, event);
   profile_.events.push_back(event);
 }
 
-std::uint32_t EventBuilder::detail(const RawEvent& raw, Category what) {
+std::uint32_t EventBuilder::detail(const RawEvent& raw, const Event& event) {
+  const Category what = event.category;
   if (what == Category::sync) { return sync_detail(raw); }
   if (what == Category::memcpy) {
     profile_.memcpy_bytes.push_back(integer_of<std::uint64_t>(raw.arg(Arg::bytes)).value_or(0));
     return static_cast<std::uint32_t>(profile_.memcpy_bytes.size());
   }
-  if (!raw.arg(Arg::collective_name).empty() && what != Category::annotation) { return comm_detail(raw); }
-  // A record of communication has another detail (Profile::comm).
+  if (Profile::has_comm(what, profile_.names[event.name])) {
+    return raw.arg(Arg::collective_name).empty() || what == Category::annotation ? 0 : comm_detail(raw);
+  }
   const bool has_shapes = what == Category::operation || what == Category::annotation;
-  if (has_shapes && !raw.arg(Arg::input_dims).empty() && raw.name != "record_param_comms") {
+  if (has_shapes && !raw.arg(Arg::input_dims).empty()) {
     profile_.shapes.emplace_back(profile_.names.add(raw.arg(Arg::input_dims)),
                                  profile_.names.add(raw.arg(Arg::input_types)));
     return static_cast<std::uint32_t>(profile_.shapes.size());

@@ -34,7 +34,7 @@ class EventBuilder {
 
   Category category(std::string_view text);
   void add_complete(const RawEvent& raw, Category category);
-  [[nodiscard]] std::uint32_t detail(const RawEvent& raw, Category category);
+  [[nodiscard]] std::uint32_t detail(const RawEvent& raw, const Event& event);
   [[nodiscard]] std::uint32_t comm_detail(const RawEvent& raw);
   [[nodiscard]] std::uint32_t sync_detail(const RawEvent& raw);
 

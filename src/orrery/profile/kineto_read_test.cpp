@@ -129,4 +129,26 @@ TEST(Facts, exposed_communication_is_what_no_other_work_covers) {
   EXPECT_EQ(facts.not_linked, 3U);
 }
 
+// An operator that says to be a collective, as a damaged file may have it, has no record of communication; the name of
+// record_param_comms counts also where letters of it are escaped.
+TEST(Kineto, only_kernels_and_record_param_comms_have_records_of_communication) {
+  const auto operation = [](const char* name) {
+    return fmt::format(
+        R"({{"ph":"X","cat":"cpu_op","name":"{}","pid":9,"tid":9,"ts":1,"dur":9,"args":{{"External id":1,)"
+        R"("Collective name":"allreduce","Input Dims":[[2,3]],"Input type":["float"]}}}})",
+        name);
+  };
+  const auto profile = read_kineto_bytes(
+      fmt::format(R"({{"traceEvents":[{},{}]}})", operation("aten::mm"), operation(R"(record\u005fparam_comms)")), "a");
+  ASSERT_TRUE(profile) << profile.error().text();
+  ASSERT_EQ(profile->events.size(), 2U);
+  EXPECT_EQ(profile->comm(profile->events[0]), nullptr);
+  ASSERT_EQ(profile->shapes.size(), 1U);
+  EXPECT_EQ(profile->events[0].detail, 1U);
+  EXPECT_EQ(profile->names[profile->shapes[0].first], "[[2,3]]");
+  ASSERT_EQ(profile->comms.size(), 1U);
+  ASSERT_NE(profile->comm(profile->events[1]), nullptr);
+  EXPECT_EQ(profile->comm(profile->events[1])->name, "allreduce");
+}
+
 }  // namespace orrery::profile::kineto_read_test

@@ -133,7 +133,7 @@ struct Profile {
   [[nodiscard]] std::string_view name(const Event& event) const { return names[event.name]; }
   [[nodiscard]] const CommRecord* comm(const Event& event) const {
     return event.category != Category::memcpy && event.category != Category::sync && event.detail > 0 &&
-                   is_comm_detail(event)
+                   has_comm(event.category, names[event.name])
                ? &comms[event.detail - 1]
                : nullptr;
   }
@@ -141,10 +141,9 @@ struct Profile {
     return event.category == Category::sync && event.detail > 0 ? &syncs[event.detail - 1] : nullptr;
   }
 
- private:
-  // Of operations, those with shapes have another detail.
-  [[nodiscard]] bool is_comm_detail(const Event& event) const {
-    return event.category == Category::kernel || names[event.name] == "record_param_comms";
+  // Whether the detail of such an event is in comms; that of other operations and annotations is in shapes.
+  [[nodiscard]] static bool has_comm(Category category, std::string_view name) {
+    return category == Category::kernel || name == "record_param_comms";
   }
 };
 
