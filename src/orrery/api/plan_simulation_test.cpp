@@ -113,7 +113,8 @@ TEST(PlanSimulation, folded_ranks_have_the_times_of_unfolded_ones) {
     if (seed % 4 == 0) { expect_same_ranks(folded, unfolded, false, by_stage); }
     ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << parallel::test::to_text(c);
   }
-  EXPECT_GT(finer, wanted / 50);
+  constexpr int kEnough = 100;  // the few cases of a sanitizer build may have none
+  if (wanted >= kEnough) { EXPECT_GT(finer, wanted / 50); }
   if (more != nullptr) { std::cout << "  " << jobs << " jobs, " << finer << " with classes finer than stages\n"; }
 }
 

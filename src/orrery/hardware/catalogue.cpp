@@ -91,7 +91,8 @@ Result<void> add_dimensions(Node& cluster, const Unresolved& unresolved) {
   for (const NetworkDimension& dimension : dimensions_of(spec, build(spec))) {
     append(made, Described<NetworkDimension>::record().to_node(dimension));
   }
-  config::add(cluster, "dimensions", std::move(made)).place = topology->place;
+  const Place place = topology->place;  // adding a member may move the others
+  config::add(cluster, "dimensions", std::move(made)).place = place;
   return {};
 }
 
