@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -63,6 +64,17 @@ void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, c
   }
 }
 
+// Part of the blocks of the trace's prompts that were found in the cache; none without block ids.
+std::optional<double> block_hits(const Workload& load, const FleetRun& run, std::size_t skipped) {
+  if (load.block_tokens <= 0) { return std::nullopt; }
+  double blocks = 0, found = 0;
+  for (std::size_t i = skipped; i < load.requests.size(); ++i) {
+    blocks += static_cast<double>(load.requests[i].blocks);
+    found += static_cast<double>((run.outcomes[i].cached + load.block_tokens - 1) / load.block_tokens);
+  }
+  return blocks > 0 ? std::optional(found / blocks) : std::nullopt;
+}
+
 }  // namespace
 
 results::Distribution distribution_of(std::vector<double> values) {
@@ -83,7 +95,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   const std::size_t count = load.requests.size();
   const auto skipped = std::min(count - 1, static_cast<std::size_t>(options.warm_up * static_cast<double>(count)));
   std::vector<double> ttft, tpot, e2e, queue, prefill;
-  double prompts = 0, cached = 0, outputs = 0, inputs = 0, blocks = 0, found = 0;
+  double prompts = 0, cached = 0, outputs = 0, inputs = 0;
   std::int64_t good = 0;
   std::vector<std::int64_t> attained(result.slo.size());
   Ticks first = kNever;
@@ -108,10 +120,6 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
     if (request.output > 1) { tpot.push_back(times.tpot); }
     prompts += static_cast<double>(request.input);
     cached += static_cast<double>(outcome.cached);
-    blocks += static_cast<double>(request.blocks);
-    if (load.block_tokens > 0) {
-      found += static_cast<double>((outcome.cached + load.block_tokens - 1) / load.block_tokens);
-    }
     bool all = true;
     for (std::size_t k = 0; k < result.slo.size(); ++k) {
       const auto& level = result.slo[k];
@@ -139,7 +147,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   result.goodput_rps = result.requests_per_s * part(static_cast<double>(good), measured);
   result.mean_in_system = part(run.system_integral, result.duration_s);
   result.prefix_hit_rate = part(cached, prompts);
-  if (blocks > 0) { result.prefix_block_hit_rate = found / blocks; }
+  result.prefix_block_hit_rate = block_hits(load, run, skipped);
   for (std::size_t k = 0; k < result.slo.size(); ++k) {
     auto& level = result.slo[k];
     const auto& d = level.metric == "ttft" ? result.ttft : level.metric == "tpot" ? result.tpot : result.e2e;
