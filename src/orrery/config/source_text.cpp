@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 
 #include <fmt/format.h>
 
@@ -41,8 +43,24 @@ Spot spot_at(std::string_view text, std::size_t offset) {
   return {static_cast<int>(lines) + 1, static_cast<int>(column) + 1};
 }
 
+namespace {
+
+// Whether eight bytes from `i` on are ASCII.
+bool is_ascii(std::string_view text, std::size_t i) {
+  std::uint64_t bytes = 0;
+  if (i + sizeof(bytes) > text.size()) { return false; }
+  std::memcpy(&bytes, text.data() + i, sizeof(bytes));
+  return (bytes & 0x8080'8080'8080'8080U) == 0;
+}
+
+}  // namespace
+
 std::size_t first_ill_formed(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
+    if (is_ascii(text, i)) {
+      i += sizeof(std::uint64_t);
+      continue;
+    }
     const std::size_t length = sequence_length(text, i);
     if (length == 0) { return i; }
     i += length;

@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kWave = 4096;
 constexpr std::size_t kFirst = 256, kFirstOfLayout = 8;
 constexpr std::size_t kFewestPriced = 4, kMostPriced = 128;
+constexpr std::size_t kMostBounds = std::size_t{1} << 20U;  // that the second walk need not find again: 8 MiB
 constexpr std::size_t kMostAtOnce = 64;  // families that a thread takes at a time
 
 // The objective: seconds per step, or per sequence.
@@ -206,6 +207,7 @@ class Search {
     in_waves([&](std::vector<Bounded>& wave) {
       for (const Bounded& one : wave) { points_ += one.family.points; }
       set_bounds(wave);
+      keep_bounds(wave);
       lowest.insert(lowest.end(), wave.begin(), wave.end());
       std::sort(lowest.begin(), lowest.end(), bound_order);
       keep_the_first(lowest);
@@ -213,6 +215,13 @@ class Search {
     for (const Bounded& one : lowest) { first_.push_back(one.family.number); }
     std::sort(first_.begin(), first_.end());
     evaluate_in_order(lowest);
+  }
+
+  void keep_bounds(const std::vector<Bounded>& wave) {
+    for (const Bounded& one : wave) {
+      const bool is_next = one.family.number == static_cast<std::int64_t>(bounds_.size());
+      if (is_next && bounds_.size() < kMostBounds) { bounds_.push_back(one.bound); }
+    }
   }
 
   // Keeps the first families in order; only a few of each layout if one plan per layout is searched.
@@ -248,6 +257,10 @@ class Search {
   void set_bounds(std::vector<Bounded>& wave) {
     each(wave.size(), [&](Worker& worker, std::size_t i) {
       const Family& family = wave[i].family;
+      if (const auto number = static_cast<std::size_t>(family.number); number < bounds_.size()) {
+        wave[i].bound = bounds_[number];
+        return;
+      }
       wave[i].bound = std::numeric_limits<double>::infinity();
       if (family.verdict != Verdict::possible) { return; }
       wave[i].bound = score_of(worker.evaluator->bound(family.first), family.first, options_);
@@ -333,6 +346,7 @@ class Search {
   std::vector<Worker> workers_;
   std::int64_t points_ = 0;
   std::int64_t finished_ = 0;        // points that the second walk has priced or ruled out
+  std::vector<double> bounds_;       // of the first families, found by the first walk
   std::vector<std::int64_t> first_;  // numbers of the families priced by the first walk, ascending
 };
 

@@ -1,7 +1,7 @@
 // The best plans of a space, exact: every point is either priced or has a bound above the K-th best.
 //
-// Points are walked, not stored: whatever the size of the space, a search keeps one wave of families, the best
-// candidates and the result.
+// Points are walked, not stored: whatever the size of the space, a search keeps one wave of families, the bounds of at
+// most a million families, the best candidates and the result.
 #pragma once
 
 #include <cstdint>

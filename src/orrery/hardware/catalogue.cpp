@@ -191,12 +191,10 @@ Result<Stack> Catalogue::stack_on(const std::string& name_or_path, const Acceler
 }
 
 std::optional<std::string> Catalogue::clusters_of(const std::string& name) const {
-  const auto accelerators = entry_names(directory_, kAcceleratorEntries);
-  const auto clusters = entry_names(directory_, kClusterEntries);
-  if (!std::binary_search(accelerators.begin(), accelerators.end(), name)) { return std::nullopt; }
-  if (std::binary_search(clusters.begin(), clusters.end(), name)) { return std::nullopt; }
+  if (!has_entry(directory_, kAcceleratorEntries, name)) { return std::nullopt; }
+  if (has_entry(directory_, kClusterEntries, name)) { return std::nullopt; }
   std::vector<std::string> found;
-  for (const auto& one : clusters) {
+  for (const auto& one : entry_names(directory_, kClusterEntries)) {
     const auto read = cluster(one, 0);
     if (read && read->accelerator.name == name) { found.push_back(one); }
   }
@@ -206,8 +204,7 @@ std::optional<std::string> Catalogue::clusters_of(const std::string& name) const
 }
 
 Result<config::Node> Catalogue::cluster_tree(const std::string& name_or_path, const Place& place) const {
-  const auto mad_max = entry_names(directory_, kMadMaxSystems);
-  if (std::binary_search(mad_max.begin(), mad_max.end(), name_or_path)) {
+  if (has_entry(directory_, kMadMaxSystems, name_or_path)) {
     return fail(place,
                 fmt::format("{} has only the figures that MAD-Max's equations use; valid with --semantics mad-max",
                             quote(name_or_path)));

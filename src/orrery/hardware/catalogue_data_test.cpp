@@ -75,6 +75,15 @@ TEST(CatalogueData, the_names_that_scripts_rely_on_are_there) {
               IsSupersetOf({"fsdp", "ideal", "megatron-2021", "megatron-core", "megatron-deepspeed"}));
 }
 
+TEST(CatalogueData, an_entry_is_there_if_it_is_listed) {
+  for (const auto& kind : kKinds) {
+    for (const auto& name : entry_names(ORRERY_DATA_DIR, kind)) { EXPECT_TRUE(has_entry(ORRERY_DATA_DIR, kind, name)); }
+    for (const char* name : {"", ".", "..", "no-such-entry", "../stacks/ideal", "/etc/hostname"}) {
+      EXPECT_FALSE(has_entry(ORRERY_DATA_DIR, kind, name)) << name;
+    }
+  }
+}
+
 TEST(CatalogueData, listings_count_figures_and_those_without_a_source) {
   const auto clusters = shipped().clusters();
   ASSERT_TRUE(clusters);

@@ -40,14 +40,30 @@ std::vector<std::string> entry_names(const std::string& data_directory, const En
   std::vector<std::string> names;
   std::error_code error;
   const fs::path folder = folder_of(data_directory, kind);
+  const std::size_t before_name = folder.native().size() + 1;
   auto it = fs::recursive_directory_iterator(folder, error);
   for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
-    if (it->path().extension() != kSuffix) { continue; }
-    names.push_back(std::string(kind.prefix) +
-                    it->path().lexically_relative(folder).replace_extension().generic_string());
+    std::string_view name = it->path().native();
+    if (!name.ends_with(kSuffix)) { continue; }
+    name.remove_prefix(before_name);
+    name.remove_suffix(kSuffix.size());
+    if (name.empty() || name.ends_with('/')) { continue; }  // a hidden file without a suffix
+    names.push_back(std::string(kind.prefix).append(name));
   }
   std::sort(names.begin(), names.end());
   return names;
+}
+
+bool has_entry(const std::string& data_directory, const EntryKind& kind, std::string_view name) {
+  if (!name.starts_with(kind.prefix)) { return false; }
+  const std::string_view rest = name.substr(kind.prefix.size());
+  if (rest.empty()) { return false; }
+  if (rest.find('/') == std::string_view::npos) {
+    std::error_code error;
+    return fs::exists(folder_of(data_directory, kind) / std::string(rest).append(kSuffix), error);
+  }
+  const auto known = entry_names(data_directory, kind);
+  return std::binary_search(known.begin(), known.end(), name);
 }
 
 std::vector<std::string> proposed_entries(std::string_view name, const std::vector<std::string>& known) {
@@ -80,8 +96,7 @@ std::string unknown_entry(const EntryKind& kind, std::string_view name, const st
 Result<std::string> entry_file(const std::string& data_directory, const EntryKind& kind,
                                const std::string& name_or_path, const Place& place) {
   if (ends_like_a_file(name_or_path)) { return name_or_path; }
-  const auto known = entry_names(data_directory, kind);
-  if (std::binary_search(known.begin(), known.end(), name_or_path)) {
+  if (has_entry(data_directory, kind, name_or_path)) {
     return (folder_of(data_directory, kind) / (name_or_path.substr(kind.prefix.size()) + std::string(kSuffix)))
         .string();
   }
@@ -90,7 +105,7 @@ Result<std::string> entry_file(const std::string& data_directory, const EntryKin
   if (is_path && fs::exists(fs::symlink_status(name_or_path, error))) {
     return name_or_path;
   }  // a link may lead nowhere
-  return fail(place, unknown_entry(kind, name_or_path, known));
+  return fail(place, unknown_entry(kind, name_or_path, entry_names(data_directory, kind)));
 }
 
 std::string file_stem(const std::string& path) { return fs::path(path).stem().string(); }

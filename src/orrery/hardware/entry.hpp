@@ -46,6 +46,9 @@ void count_sources(const Sources& sources, EntrySummary& summary);
 // Names of a kind, sorted. Empty when the folder does not exist.
 [[nodiscard]] std::vector<std::string> entry_names(const std::string& data_directory, const EntryKind& kind);
 
+// Whether entry_names() has `name`; looks for its file alone.
+[[nodiscard]] bool has_entry(const std::string& data_directory, const EntryKind& kind, std::string_view name);
+
 // The file behind a catalogue name or a path (it ends in .yaml, .yml or .json, or has a '/' and is no catalogue name).
 // An unknown name fails with the nearest one and the command that lists them; `place` is where the name was written.
 [[nodiscard]] Result<std::string> entry_file(const std::string& data_directory, const EntryKind& kind,

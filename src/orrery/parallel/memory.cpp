@@ -193,6 +193,7 @@ Bytes replay_buffer(const StageSizes& sizes, const PipelineShape& shape, std::in
   if (keeps_replayed(shape, plan)) { return Bytes(0); }
   const auto& dropped = sizes.chunk_dropped;
   if (plan.offload.activations) { return Bytes(*std::max_element(dropped.begin(), dropped.end())); }
+  if (std::all_of(dropped.begin(), dropped.end(), [](double bytes) { return bytes == 0.0; })) { return Bytes(0); }
   return Bytes(peak_in_flight(shape, stage, sizes.chunk_kept, dropped)) - kept;
 }
 

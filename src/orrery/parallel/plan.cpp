@@ -94,8 +94,8 @@ std::string not_dividing(std::span<const Degree> degrees, std::int64_t devices) 
                      nearest_divisors(rest, last.value));
 }
 
-void check_devices(PlanChecker& check, const Plan& plan, std::int64_t devices) {
-  if (fills(plan, devices)) { return; }
+// Of a plan that does not fill the devices.
+void complain_of_devices(PlanChecker& check, const Plan& plan, std::int64_t devices) {
   const std::array<Degree, 4> degrees{{{"tp", plan.tp}, {"cp", plan.cp}, {"pp", plan.pp}, {"dp", plan.dp}}};
   constexpr std::array<const char*, 4> kFlags{"--tp", "--cp", "--pp", "--dp"};
   const std::span<const Degree> inner = std::span(degrees).first<3>();
@@ -253,13 +253,15 @@ void check_all(PlanChecker& check, const workload::Model& model, const Job& job,
   check_tables(check, model, job, plan);
   if (!check.ok()) { return; }
   check_tensor_parallel(check, model, job, plan);
+  if (check.is_decided()) { return; }
   check_needs(check, plan);
   check_context_parallel(check, model, job, plan);
   check_pipeline(check, model, plan);
+  if (check.is_decided()) { return; }
   if (job.is_inference()) { check_forward_only(check, plan); }
-  check_devices(check, plan, devices);
-  if (!fills(plan, devices)) { return; }
+  if (!fills(plan, devices)) { return complain_of_devices(check, plan, devices); }
   check_expert_parallel(check, model, plan);
+  if (check.is_decided()) { return; }
   check_shard(check, plan);
   check_batch(check, job, plan);
 }

@@ -24,6 +24,8 @@ class PlanChecker {
     if (out_ != nullptr) { out_->push_back({{"", 0, 0, flag}, message()}); }
   }
   [[nodiscard]] bool ok() const { return ok_; }
+  // Whether further checks would change nothing: something is wrong, and no messages are wanted.
+  [[nodiscard]] bool is_decided() const { return !ok_ && out_ == nullptr; }
 
  private:
   std::vector<Diagnostic>* out_;

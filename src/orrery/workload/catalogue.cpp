@@ -117,8 +117,7 @@ Result<std::string> file_of_model(const std::string& data_directory, const std::
   std::error_code error;
   const bool is_mad_max = name_or_path.starts_with(hardware::kMadMaxPrefix);
   const auto& kind = is_mad_max && !fs::exists(name_or_path, error) ? hardware::kMadMaxModels : hardware::kModelEntries;
-  const auto names = hardware::entry_names(data_directory, kind);
-  const bool listed = std::binary_search(names.begin(), names.end(), name_or_path);
+  const bool listed = hardware::has_entry(data_directory, kind, name_or_path);
   ORRERY_TRY(meant, listed ? Result<std::string>(name_or_path) : file_meant(name_or_path));
   return hardware::entry_file(data_directory, kind, meant);
 }
