@@ -58,7 +58,6 @@ Result<results::Generation> generate(const std::string& data_directory, const Ge
   ORRERY_TRY(generation, generate::write_job(graphs, names, request.files));
   generation.chosen = resolved.chosen;
   generation.warnings = memory_warnings(inputs, job, resolved.plan);
-  generation.notes = graphs.notes();
   if (!request.files.classes) {
     for (std::string& note : grid_notes(graphs.groups(), inputs.cluster)) {
       generation.notes.push_back(std::move(note));

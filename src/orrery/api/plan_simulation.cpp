@@ -121,7 +121,7 @@ Seconds optimizer_slack(const parallel::Program& program, const network::Fabric&
 std::vector<std::string> differences(const parallel::Program& program, const hardware::Cluster& cluster,
                                      const hardware::Stack& stack, const generate::JobGraphs& graphs,
                                      const simulate::ClassJob& job) {
-  std::vector<std::string> notes = graphs.notes();
+  std::vector<std::string> notes;
   if (graphs.slow_kernels()) {
     notes.emplace_back(
         "kernels are slower while a gather or reduction runs; estimate slows whole layers and, for gathers of the "
@@ -185,12 +185,6 @@ Result<void> simulate_variants(simulate::FlowJob& job, results::PlanSimulation& 
   return {};
 }
 
-Seconds step_of_graphs(const Inputs& inputs, const parallel::Job& job, const parallel::Plan& plan) {
-  hardware::Stack stack = inputs.stack;
-  stack.overlap.dispatch = false;
-  return estimate::Estimator(inputs.model, inputs.cluster, stack, job).step_time(plan);
-}
-
 }  // namespace
 
 Result<results::PlanSimulation> simulate_plan(const std::string& data_directory, const estimate::Request& request,
@@ -206,7 +200,6 @@ Result<results::PlanSimulation> simulate_plan(const std::string& data_directory,
   estimate::Estimator estimator(inputs.model, inputs.cluster, inputs.stack, job);
   results::PlanSimulation result;
   result.estimate = with_uncertainty(estimator.estimate(resolved.plan), inputs, job);
-  result.estimate_of_graphs = step_of_graphs(inputs, job, resolved.plan);
   result.chosen = resolved.chosen;
   const generate::JobGraphs graphs(program, inputs.cluster, inputs.stack, options.graphs);
   ORRERY_TRY(classes, class_job(graphs, inputs.cluster, options));

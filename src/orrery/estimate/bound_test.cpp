@@ -19,7 +19,8 @@ using parallel::test::SeededRandom;
 TEST(Bound, of_random_small_jobs_is_never_above_the_step) {
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
     SeededRandom random(seed);
-    const auto c = parallel::test::any_case(random);
+    auto c = parallel::test::any_case(random);
+    c.stack.overlap.dispatch = seed % 2 == 1;
     Estimator estimator(c.model, c.cluster, c.stack, c.job);
     const Seconds bound = estimator.step_time_bound(c.plan);
     ASSERT_GT(bound, Seconds());

@@ -43,25 +43,4 @@ void price_last_backward(ChunkCost& cost, const ChunkProgram& chunk, const std::
   cost.last_extra = max(Seconds(0), streams.compute - alone);
 }
 
-void overlap_dispatch(ChunkCost& chunk, double micro_batches) {
-  Seconds waiting, traffic;
-  for (const Cost* cost : {&chunk.forward, &chunk.backward, &chunk.weight}) {
-    waiting += cost->of(TrafficKind::ep).exposed;
-    traffic += cost->of(TrafficKind::ep).busy;
-  }
-  const Seconds apart = chunk.forward_time() + chunk.whole_backward();
-  const Seconds hidden = max(Seconds(0), apart - max(apart - waiting, traffic)) * (1.0 - 1.0 / micro_batches);
-  if (!(waiting > Seconds(0))) { return; }
-  const auto hide = [&](Cost& cost) {
-    Seconds& exposed = cost.of(TrafficKind::ep).exposed;
-    const Seconds less = (hidden / waiting) * exposed;
-    exposed -= less;
-    cost.time -= less;
-    return less;
-  };
-  chunk.forward_hidden = hide(chunk.forward);
-  chunk.backward_hidden = hide(chunk.backward);
-  chunk.weight_hidden = hide(chunk.weight);
-}
-
 }  // namespace orrery::estimate

@@ -14,9 +14,6 @@ namespace orrery::estimate {
 struct ChunkCost {
   Cost forward, backward, weight;  // weight: weight gradients that are a separate task
   Seconds forward_stall, backward_stall, weight_stall;
-  // Expert all-to-alls that overlap with another micro-batch, mean over all micro-batches. The first forward and the
-  // last backward have nothing to overlap with and take this much longer than the times above.
-  Seconds forward_hidden, backward_hidden, weight_hidden;
   // How much longer the task takes that completes the gradients of the last micro-batch, because of its
   // concurrent reductions, and the part of it that is interference.
   Seconds last_extra, last_slowed;
@@ -37,7 +34,7 @@ struct FirstGathers {
 };
 [[nodiscard]] FirstGathers first_gathers(const parallel::ChunkProgram& chunk, const std::vector<Cost>& blocks);
 
-// Tasks of every micro-batch. last_* and *_hidden are left out.
+// Tasks of every micro-batch. last_* are left out.
 [[nodiscard]] ChunkCost price_chunk(const parallel::ChunkProgram& chunk, const std::vector<Cost>& blocks,
                                     Concurrency concurrency);
 
@@ -45,9 +42,5 @@ struct FirstGathers {
 // it. Other stages wait for it. Needs `reductions`.
 void price_last_backward(ChunkCost& cost, const parallel::ChunkProgram& chunk, const std::vector<Cost>& blocks,
                          Concurrency concurrency);
-
-// Subtracts the expert all-to-alls that overlap with another micro-batch: a forward pass overlaps with a backward pass
-// of the same chunk. The first forward and the last backward of m micro-batches have nothing to overlap with.
-void overlap_dispatch(ChunkCost& chunk, double micro_batches);
 
 }  // namespace orrery::estimate

@@ -81,7 +81,18 @@ class Estimator {
   parallel::Lowerer lowerer_;
   WorkPrices prices_;
   StepSolver solver_;
-  std::vector<std::int64_t> starts_;  // scratch
+  // What the layers of virtual stages depend on.
+  struct Division {
+    bool bidirectional = false;
+    std::int64_t pp = 0, vpp = 0, first_stage_layers = 0, last_stage_layers = 0;
+    bool embedding_as_layer = false, head_as_layer = false;
+
+    friend bool operator==(const Division&, const Division&) = default;
+  };
+  void divide_layers(const parallel::Plan& plan);  // sets the two below; plans of a search in a row share them
+
+  Division division_;
+  std::vector<std::int64_t> starts_;  // [virtual stage]: its first layer; and the number of layers
 };
 
 }  // namespace orrery::estimate

@@ -32,6 +32,25 @@ Seconds step_time(const Case& c, Ports ports = Ports::shared) {
 // Tolerance for rounding: one tick per task.
 bool no_slower(Seconds a, Seconds b) { return a.value() <= b.value() * (1.0 + 1e-9) + 1e-9; }
 
+// What a faster machine may lose. DualPipe's pairs are list schedules, in which something shorter may change the order
+// to one that ends later (R. L. Graham, Bounds on Multiprocessing Timing Anomalies, 1969): seen 0.8 %. With shared
+// ports, a call with a shorter latency needs a larger share of its port and slows concurrent calls: seen 0.04 %.
+double anomaly(const Case& c, Ports ports) {
+  if (c.plan.schedule == parallel::ScheduleKind::dualpipe) { return 1.05; }
+  return ports == Ports::shared ? 1.001 : 1.0;
+}
+
+// `improve`: makes a cluster faster.
+void expect_no_slower(Case c, const std::function<void(hardware::Cluster&)>& improve, std::uint64_t seed) {
+  Case better = c;
+  improve(better.cluster);
+  for (const Ports ports : {Ports::shared, Ports::separate}) {
+    ASSERT_TRUE(no_slower(step_time(better, ports), anomaly(c, ports) * step_time(c, ports)))
+        << "seed " << seed << "\n"
+        << parallel::test::to_text(c);
+  }
+}
+
 Seconds forward(const std::vector<workload::Operator>& operators, const hardware::Accelerator& accelerator) {
   Seconds sum;
   for (const auto& op : operators) { sum += cost::kernel_cost(op.forward, accelerator).time; }
@@ -109,43 +128,49 @@ void links_of(hardware::Cluster& cluster, const std::function<void(hardware::Net
 }
 
 TEST(EstimatorLaw, doubling_the_bandwidth_of_every_link_never_slows_a_step) {
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < 2600; ++seed) {
     SeededRandom random(seed);
-    Case c = any_case(random);
-    const Seconds before = step_time(c);
-    links_of(c.cluster, [](auto& dimension) { dimension.bandwidth *= 2.0; });
-    ASSERT_TRUE(no_slower(step_time(c), before)) << "seed " << seed;
+    const auto faster = [](hardware::Cluster& cluster) {
+      links_of(cluster, [](auto& dimension) { dimension.bandwidth *= 2.0; });
+    };
+    expect_no_slower(any_case(random), faster, seed);
+    ASSERT_FALSE(HasFailure());
   }
 }
 
-// Only exposed expert all-to-alls overlap with another micro-batch; a single micro-batch has nothing to overlap with.
-TEST(EstimatorLaw, dispatch_overlap_hides_at_most_the_exposed_all_to_alls_of_experts) {
-  int hid = 0;
+// A pair takes no longer than its halves in sequence, and hides only what is not a kernel: waits for communication and
+// for the host. With a pipeline, stages wait for pairs as a whole, and one more micro-batch fills it.
+TEST(EstimatorLaw, pairs_that_overlap_dispatch_hide_waits_only) {
+  int hid = 0, piped = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     SeededRandom random(seed);
     Case c = parallel::test::any_case_of(random, true);
-    const auto waiting = [&](Case& of) {
-      const auto estimate = Estimator(of.model, of.cluster, of.stack, of.job).estimate(of.plan);
-      EXPECT_NEAR(estimate.breakdown.total() / estimate.step_time, 1.0, 1e-9) << "seed " << seed;
-      Seconds exposed;
-      for (const auto& group : estimate.comm_by_group) {
-        if (group.group == "ep") { exposed = group.exposed; }
-      }
-      return std::pair(estimate.step_time, exposed);
+    const auto estimated = [](const Case& of) {
+      return Estimator(of.model, of.cluster, of.stack, of.job).estimate(of.plan);
     };
-    const auto [apart, exposed] = waiting(c);
+    const auto apart = estimated(c);
     c.stack.overlap.dispatch = true;
-    (void)waiting(c);
+    const auto overlapped = estimated(c);
+    EXPECT_NEAR(overlapped.breakdown.total() / overlapped.step_time, 1.0, 1e-9) << "seed " << seed;
     Estimator estimator(c.model, c.cluster, c.stack, c.job);
-    const Seconds overlapped = estimator.step_time(c.plan);
-    ASSERT_TRUE(no_slower(overlapped, apart)) << "seed " << seed;
-    ASSERT_TRUE(no_slower(estimator.step_time_bound(c.plan), overlapped)) << "seed " << seed;
-    if (c.plan.pp == 1) { ASSERT_TRUE(no_slower(apart - exposed, overlapped)) << "seed " << seed; }
-    const bool dual = c.plan.schedule == parallel::ScheduleKind::dualpipe;
-    if (dual || parallel::micro_batches(c.job, c.plan) == 1) { ASSERT_EQ(overlapped, apart) << "seed " << seed; }
-    hid += overlapped < apart ? 1 : 0;
+    ASSERT_TRUE(no_slower(estimator.step_time_bound(c.plan), overlapped.step_time)) << "seed " << seed;
+    if (!parallel::overlaps_dispatch(c.model, c.plan, c.stack)) {
+      ASSERT_EQ(overlapped.step_time, apart.step_time) << "seed " << seed;
+      continue;
+    }
+    piped += c.plan.pp > 1 ? 1 : 0;
+    if (c.plan.pp > 1) { continue; }
+    const auto& parts = apart.breakdown;
+    const Seconds kernels = parts.compute + parts.optimizer;
+    // Gathers and reductions share a pair's stream of collectives.
+    const bool has_calls_beside = c.plan.zero >= 2 || c.plan.offload.any();
+    ASSERT_TRUE(has_calls_beside || no_slower(overlapped.step_time, apart.step_time)) << "seed " << seed;
+    ASSERT_TRUE(no_slower(kernels, overlapped.step_time)) << "seed " << seed;
+    if (parallel::micro_batches(c.job, c.plan) == 1) { ASSERT_EQ(overlapped.step_time, apart.step_time); }
+    hid += overlapped.step_time < apart.step_time ? 1 : 0;
   }
-  EXPECT_GT(hid, 50);
+  EXPECT_GT(hid, 20);
+  EXPECT_GT(piped, 10);
 }
 
 // Without overlap, gathers run on the compute stream. If gradients are reduced without overlap, or every rank has
@@ -256,33 +281,33 @@ TEST(EstimatorLaw, sharing_ports_never_speeds_up_a_step) {
 }
 
 TEST(EstimatorLaw, halving_the_latencies_of_every_link_never_slows_a_step) {
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    SeededRandom random(seed);
-    Case c = any_case(random);
-    const Seconds before = step_time(c);
-    links_of(c.cluster, [](auto& dimension) {
-      auto& link = dimension.link;
-      for (Seconds* latency : {&link.latency, &link.in_switch_base, &link.in_switch_step}) { *latency *= 0.5; }
-      for (auto& protocol : link.protocols) {
-        for (Seconds* latency : {&protocol.ring_base, &protocol.ring_step, &protocol.tree_base, &protocol.tree_step}) {
-          *latency *= 0.5;
-        }
+  const auto halve = [](hardware::NetworkDimension& dimension) {
+    auto& link = dimension.link;
+    for (Seconds* latency : {&link.latency, &link.in_switch_base, &link.in_switch_step}) { *latency *= 0.5; }
+    for (auto& protocol : link.protocols) {
+      for (Seconds* latency : {&protocol.ring_base, &protocol.ring_step, &protocol.tree_base, &protocol.tree_step}) {
+        *latency *= 0.5;
       }
-    });
-    ASSERT_TRUE(no_slower(step_time(c), before)) << "seed " << seed;
+    }
+  };
+  for (std::uint64_t seed = 0; seed < 2600; ++seed) {
+    SeededRandom random(seed);
+    expect_no_slower(any_case(random), [&](hardware::Cluster& cluster) { links_of(cluster, halve); }, seed);
+    ASSERT_FALSE(HasFailure());
   }
 }
 
 TEST(EstimatorLaw, twice_the_peak_or_the_memory_bandwidth_never_slows_a_step) {
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  const auto quicker = [](hardware::Cluster& cluster) {
+    for (auto& [name, peak] : cluster.accelerator.matrix_peak) { peak *= 2.0; }
+  };
+  for (std::uint64_t seed = 0; seed < 2600; ++seed) {
     SeededRandom random(seed);
     Case c = any_case(random);
-    const Seconds before = step_time(c);
-    for (auto& [name, peak] : c.cluster.accelerator.matrix_peak) { peak *= 2.0; }
-    const Seconds quicker = step_time(c);
-    c.cluster.accelerator.memory_bandwidth *= 2.0;
-    ASSERT_TRUE(no_slower(quicker, before)) << "seed " << seed;
-    ASSERT_TRUE(no_slower(step_time(c), quicker)) << "seed " << seed;
+    expect_no_slower(c, quicker, seed);
+    quicker(c.cluster);
+    expect_no_slower(c, [](hardware::Cluster& cluster) { cluster.accelerator.memory_bandwidth *= 2.0; }, seed);
+    ASSERT_FALSE(HasFailure());
   }
 }
 

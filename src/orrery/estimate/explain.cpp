@@ -66,7 +66,7 @@ parallel::RankClassId class_of(const Program& program, std::int64_t stage) {
 }
 
 // Work and stalls of a rank of one stage between the start and the end of the pipeline, all micro-batches, without
-// waits that DualPipe pairs hide.
+// waits that pairs hide.
 struct Busy {
   Cost work;
   Side stall;             // waiting for gathers and reductions inside forwards and backwards
@@ -89,13 +89,14 @@ Side split_by_traffic(Seconds stall, const Side& side) {
 }
 
 Seconds hidden_by_pairs(const Program& program, const Step& step, std::int64_t stage) {
-  if (program.pipeline.schedule != parallel::ScheduleKind::dualpipe) { return Seconds(0); }
+  if (!parallel::has_pairs(program.pipeline)) { return Seconds(0); }
   const auto& chunks = program.class_of(stage).chunks;
   Seconds hidden;
   for (const auto& task : parallel::stage_order(program.pipeline, stage)) {
     if (task.kind != parallel::PipelineTask::Kind::pair) { continue; }
-    const auto forward = static_cast<std::size_t>(task.chunk);
-    hidden += step.pairs[parallel::pair_index(program, chunks[forward].program, chunks[1 - forward].program)].hidden;
+    const auto forward = chunks[static_cast<std::size_t>(task.chunk)].program;
+    const auto backward = chunks[static_cast<std::size_t>(task.paired_chunk)].program;
+    hidden += step.pairs[parallel::pair_index(program, forward, backward)].hidden;
   }
   return hidden;
 }

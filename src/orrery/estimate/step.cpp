@@ -94,9 +94,6 @@ class StepSolution {
     step_.chunks.clear();
     for (const auto& chunk : program_.chunks) {
       step_.chunks.push_back(price_chunk(chunk, step_.blocks, concurrency()));
-      if (solver_.stack_.overlap.dispatch && !is_dualpipe()) {
-        overlap_dispatch(step_.chunks.back(), static_cast<double>(program_.pipeline.micro_batches));
-      }
     }
     price_last_backwards();
     step_.finishes.clear();
@@ -120,7 +117,7 @@ class StepSolution {
 
   void price_pairs() {
     step_.pairs.clear();
-    if (!is_dualpipe()) { return; }
+    if (!has_pairs()) { return; }
     parallel::ItemTimes times(program_, solver_.fabric_, solver_.prices_);
     const auto orders = parallel::pair_orders(program_, times);
     for (std::size_t f = 0; f < program_.chunks.size(); ++f) {
@@ -183,7 +180,7 @@ class StepSolution {
         const ChunkCost& chunk = chunk_cost(stage, c);
         sum += chunk.forward_time() + chunk.whole_backward() + chunk.last_extra +
                2.0 * (solver_.transfers_[stage] + step_.input_gather);
-        if (is_dualpipe()) { sum += pair_of(stage, c).time; }
+        sum += longest_pair(stage, c);
       }
     }
     return static_cast<double>(program_.pipeline.micro_batches) * sum;
@@ -206,9 +203,9 @@ class StepSolution {
         forward_.push_back(clock_.ticks(activation_gather(stage, c) + chunk.forward_time()));
         backward_.push_back(clock_.ticks(gradient_gather(stage, c) + chunk.backward_time()));
         if (splits()) { weight_.push_back(clock_.ticks(chunk.weight_time())); }
-        if (is_dualpipe()) {
-          const Seconds gathers = activation_gather(stage, c) + gradient_gather(stage, 1 - c);
-          pair_.push_back(clock_.ticks(gathers + pair_of(stage, c).time));
+        for (std::size_t other = 0; has_pairs() && other < chunks_; ++other) {
+          const Seconds gathers = activation_gather(stage, c) + gradient_gather(stage, other);
+          pair_.push_back(clock_.ticks(gathers + pair_of(stage, c, other).time));
         }
         last_extra_.push_back(clock_.ticks(last_extra(stage, c)));
         has_extra = has_extra || last_extra_.back() > 0;
@@ -232,7 +229,7 @@ class StepSolution {
         const ChunkProgram& chunk = chunk_program(stage, c);
         if (!first_gathers(stage, c).updated) { continue; }
         const Seconds end = earliest_end(chunk.first_forward, step_.blocks, stream);
-        ends[stage * chunks_ + c] = max(Seconds(0), end - chunk_cost(stage, c).forward_hidden);
+        ends[stage * chunks_ + c] = max(Seconds(0), end);
         any = true;
       }
     }
@@ -378,7 +375,7 @@ class StepSolution {
         continue;
       }
       const Seconds start = clock_.seconds(pipeline_->last_backward_start[stage * chunks_ + c]) +
-                            (splits() ? -1.0 * cost.weight_hidden : gradient_gather(stage, c) - cost.backward_hidden);
+                            (splits() ? Seconds(0) : gradient_gather(stage, c));
       slowed += cost.last_slowed;
       shared += cost.last_extra - cost.last_slowed;
       first = min(first, start);
@@ -390,15 +387,27 @@ class StepSolution {
       }
     }
     const Seconds overlapped = chunks_ == 1 ? Seconds(0) : max(Seconds(0), reduced - max(Seconds(0), stream - end));
-    const double interference = solver_.stack_.overlap.interference;
     const Seconds gathers = overlapped_gathers(stage);
     const Contention at_start = gather_contention(stage, gathers);
     const Seconds later = at_start.longer + at_start.left;
-    const Seconds lost = max(Seconds(0), interference * overlapped - slowed) + interference * gathers;
+    const Seconds lost = max(Seconds(0), solver_.stack_.overlap.interference * overlapped - slowed) +
+                         loss_by_gathers(stage, gathers);
     const Contention ports = reduction_contention(stage, reduced, overlapped, end - first);
     const Seconds tasks_end = end + max(Seconds(0), ports.longer - shared);
     return later + max(stream, tasks_end + max(lost, ports.left)) +
            segment_time(rank_class.finish_reduce, step_.blocks);
+  }
+
+  // How much longer the kernels of a stage's first forwards take while gathers of updated weights run.
+  [[nodiscard]] Seconds loss_by_gathers(std::size_t stage, Seconds gathers) const {
+    const double part = solver_.stack_.overlap.interference;
+    if (part == 0.0 || !(gathers > Seconds(0))) { return {}; }
+    Seconds kernels, time;
+    for (std::size_t c = 0; c < chunks_; ++c) {
+      kernels += chunk_cost(stage, c).forward.kernels();
+      time += chunk_cost(stage, c).forward.time;
+    }
+    return part * slowed_share(kernels, time, part) * gathers;
   }
 
   void find_critical_stage() {
@@ -461,12 +470,20 @@ class StepSolution {
     return {forward_, backward_, transfer_, first_end_, weight_, pair_, last_extra_};
   }
 
-  // Forward of chunk `c` paired with the backward of the other chunk.
-  [[nodiscard]] const PairCost& pair_of(std::size_t stage, std::size_t c) const {
-    return step_.pairs[parallel::pair_index(program_, place(stage, c).program, place(stage, 1 - c).program)];
+  // Forward of chunk `c` paired with the backward of chunk `other`.
+  [[nodiscard]] const PairCost& pair_of(std::size_t stage, std::size_t c, std::size_t other) const {
+    return step_.pairs[parallel::pair_index(program_, place(stage, c).program, place(stage, other).program)];
+  }
+  [[nodiscard]] Seconds longest_pair(std::size_t stage, std::size_t c) const {
+    Seconds longest;
+    for (std::size_t other = 0; has_pairs() && other < chunks_; ++other) {
+      longest = max(longest, pair_of(stage, c, other).time);
+    }
+    return longest;
   }
 
   [[nodiscard]] bool splits() const { return parallel::splits_backward(program_.pipeline.schedule); }
+  [[nodiscard]] bool has_pairs() const { return parallel::has_pairs(program_.pipeline); }
   [[nodiscard]] bool is_dualpipe() const { return program_.pipeline.schedule == parallel::ScheduleKind::dualpipe; }
   [[nodiscard]] std::size_t stages() const { return static_cast<std::size_t>(program_.plan.pp); }
   [[nodiscard]] parallel::RankClassId class_of(std::size_t stage) const { return program_.class_of_stage[stage]; }

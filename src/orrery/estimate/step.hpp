@@ -14,7 +14,7 @@
 
 namespace orrery::estimate {
 
-// DualPipe: the forward of a chunk together with the whole backward of the rank's other chunk.
+// The forward of a chunk together with the whole backward of a chunk of the rank (PipelineTask::Kind::pair).
 struct PairCost {
   Seconds time;
   Seconds hidden;  // time saved against running the two in sequence; negative if that would be faster
@@ -35,7 +35,7 @@ struct Step {
   Seconds without_first_gathers;  // ... if no forward waited for updated weights
   std::vector<Cost> blocks;       // price of every block of the program
   std::vector<ChunkCost> chunks;  // price of every chunk program
-  std::vector<PairCost> pairs;    // [parallel::pair_index()]: DualPipe; 0 where no stage runs the pair
+  std::vector<PairCost> pairs;    // [parallel::pair_index()]; 0 where no stage runs the pair; empty without pairs
   std::vector<Cost> finishes;     // [stage class]: finish segment
 };
 

@@ -38,7 +38,6 @@ PartTime part_time(const Part& part, const std::vector<Cost>& blocks) {
   time.backward = backward.time;
   time.weight = weight.time;
   for (const Cost* cost : {&forward, &backward, &weight}) {
-    time.expert_waits += cost->of(TrafficKind::ep).exposed;
     time.kernels += cost->compute + (cost->recompute - cost->recompute_waits);
     for (std::size_t kind = 0; kind < kTrafficKinds; ++kind) {
       if (static_cast<TrafficKind>(kind) != TrafficKind::host) { time.calls += cost->traffic[kind].busy; }

@@ -16,23 +16,28 @@ namespace orrery::estimate {
 // Time of one micro-batch in a part of the model, without data-parallel communication.
 struct PartTime {
   Seconds forward, backward, weight;
-  Seconds expert_waits;  // included above: exposed expert all-to-alls
-  Seconds kernels;       // included above
-  Seconds calls;         // of collectives, exposed or not
+  Seconds kernels;  // included above
+  Seconds calls;    // of collectives, exposed or not
 
   PartTime& operator+=(const PartTime& other) {
     forward += other.forward;
     backward += other.backward;
     weight += other.weight;
-    expert_waits += other.expert_waits;
     kernels += other.kernels;
     calls += other.calls;
     return *this;
   }
-  PartTime& operator-=(const PartTime& other) { return *this += -1.0 * other; }
+  PartTime& operator-=(const PartTime& other) {
+    forward -= other.forward;
+    backward -= other.backward;
+    weight -= other.weight;
+    kernels -= other.kernels;
+    calls -= other.calls;
+    return *this;
+  }
   friend PartTime operator*(double count, const PartTime& part) {
-    return {count * part.forward,      count * part.backward, count * part.weight,
-            count * part.expert_waits, count * part.kernels,  count * part.calls};
+    return {count * part.forward, count * part.backward, count * part.weight, count * part.kernels,
+            count * part.calls};
   }
 };
 

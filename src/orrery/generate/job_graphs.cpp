@@ -54,15 +54,4 @@ bool JobGraphs::slow_kernels() const {
          });
 }
 
-std::vector<std::string> JobGraphs::notes() const {
-  std::vector<std::string> notes;
-  const bool training = !program_.job.is_inference();
-  const bool dispatches = program_.plan.ep > 1;
-  if (training && dispatches && stack_.overlap.dispatch && program_.plan.schedule != parallel::ScheduleKind::dualpipe) {
-    notes.emplace_back(
-        "not in the graphs: dispatch and combine that overlap with another micro-batch (--stack); they block here");
-  }
-  return notes;
-}
-
 }  // namespace orrery::generate

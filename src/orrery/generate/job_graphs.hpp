@@ -4,8 +4,7 @@
 //   if (auto ok = graphs.writable(); !ok) { … }
 //   auto nodes = graphs.write(rank, Naming::ranks, sink);
 //
-// Ranks are written one at a time, in memory that depends neither on their number nor on the number of nodes. Left out,
-// and listed by notes(): overlap that a price assumes without saying which kernel runs beside which message.
+// Ranks are written one at a time, in memory that depends neither on their number nor on the number of nodes.
 #pragma once
 
 #include <cstdint>
@@ -43,8 +42,6 @@ class JobGraphs {
   // Returns the number of nodes. With Naming::ranks, the graph is that of the device of the rank
   // (ProcessGroups::device).
   [[nodiscard]] Result<std::uint64_t> write(std::int64_t rank, Naming naming, NodeSink& sink) const;
-
-  [[nodiscard]] std::vector<std::string> notes() const;
 
   // Whether kernels lose rate beside collectives (graph::keys::slows_kernels).
   [[nodiscard]] bool slow_kernels() const;

@@ -201,7 +201,8 @@ void expect_same_sums(const Case& c, Granularity granularity) {
 TEST(JobGraphs, flops_bytes_and_times_are_those_of_the_program) {
   for (std::uint64_t seed = 0; seed < orrery::test::cases(500U); ++seed) {
     SeededRandom random(seed);
-    const Case c = any_case(random);
+    Case c = any_case(random);
+    c.stack.overlap.dispatch = seed % 2 == 1;
     expect_same_sums(c, static_cast<Granularity>(seed % 3));
     ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << parallel::test::to_text(c);
   }
@@ -250,7 +251,8 @@ TEST(JobGraphs, jobs_of_all_ranks_are_sound_and_every_send_has_its_receive) {
   int jobs = 0;
   for (std::uint64_t seed = 0; jobs < orrery::test::cases(150); ++seed) {
     SeededRandom random(seed);
-    const Case c = seed % 4 == 3 ? any_inference_case(random) : any_case(random);
+    Case c = seed % 4 == 3 ? any_inference_case(random) : any_case(random);
+    c.stack.overlap.dispatch = seed % 3 == 1;
     if (c.plan.devices() > 16) { continue; }
     ++jobs;
     expect_sound(c, 1 + static_cast<std::int64_t>(seed % 2));
@@ -263,7 +265,8 @@ TEST(JobGraphs, jobs_of_all_ranks_are_sound_and_every_send_has_its_receive) {
 TEST(JobGraphs, every_stage_border_is_crossed_once_per_micro_batch_and_direction) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     SeededRandom random(seed);
-    const Case c = any_case(random);
+    Case c = any_case(random);
+    c.stack.overlap.dispatch = seed % 2 == 1;
     const Program program = program_of(c);
     Totals totals;
     add_up(JobGraphs(program, c.cluster, c.stack, {Granularity::segment, 1}), totals);

@@ -25,7 +25,7 @@ class Uses {
         add(*segment);
       }
     }
-    if (program.plan.schedule == parallel::ScheduleKind::dualpipe) { has(Lane::paired) = has(Lane::work); }
+    if (parallel::has_pairs(program.pipeline)) { has(Lane::paired) = has(Lane::work); }
     for (const auto& rank_class : program.classes) {
       add(rank_class.finish_reduce);
       add(rank_class.finish);

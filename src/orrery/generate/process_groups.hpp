@@ -19,7 +19,7 @@ namespace orrery::generate {
 // the collectives of a group is the same on all its members, whichever lane is ahead.
 enum class Lane : std::uint8_t {
   work,        // collectives of blocks
-  paired,      // ... of the second micro-batch of a DualPipe pair
+  paired,      // ... of the second micro-batch of a pair
   transfer,    // gathers of what a pipeline stage has received in parts
   overlapped,  // gathers and reductions that overlap with blocks
 };

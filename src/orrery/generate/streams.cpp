@@ -197,8 +197,12 @@ void Streams::run_item(Execution& execution, Walk& walk) {
   const auto* launch = item.collective();
   if (launch == nullptr) { return; }
   flush(execution);
-  NodeIds ends = issue(item.name, launch->call, execution.lane, joined(execution.compute, execution.collectives));
+  NodeIds parents = joined(execution.compute, execution.collectives);
+  const bool computes = in_pair_ && occupies_compute(program_, *launch);
+  if (computes) { parents = behind(parents, &LastNodes::kernel); }
+  NodeIds ends = issue(item.name, launch->call, execution.lane, parents);
   if (ends.empty()) { return; }
+  if (computes) { in_pair_->kernel = ends; }
   execution.collectives = ends;
   if (!launch->asynchronous) { execution.compute = ends; }
   walk.ends[number] = std::move(ends);

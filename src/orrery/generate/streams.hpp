@@ -25,7 +25,7 @@ struct PendingKernels {
   std::size_t count = 0;
 };
 
-// One micro-batch at work: what its nodes wait for. Both micro-batches of a DualPipe pair have their own, so that one
+// One micro-batch at work: what its nodes wait for. Both micro-batches of a pair have their own, so that one
 // computes while the other waits for experts.
 struct Execution {
   Lane lane = Lane::work;
@@ -61,7 +61,7 @@ class Streams {
 
   void run(Execution& execution, const SegmentRun& run);
 
-  // The two halves of a DualPipe pair in their order, which all ranks of a group share: otherwise two ranks could each
+  // The two halves of a pair in their order, which all ranks of a group share: otherwise two ranks could each
   // wait for the other's next collective where a rank executes one at a time (ASTRA-sim).
   void run_pair(Execution& first, const std::vector<SegmentRun>& first_runs, Execution& second,
                 const std::vector<SegmentRun>& second_runs, const parallel::PairOrder& order);
@@ -133,7 +133,7 @@ class Streams {
   double interference_;
   NodeWriter& writer_;
   NodeIds overlapped_;                // what the next node of the overlapped stream waits for
-  std::optional<LastNodes> in_pair_;  // in a DualPipe pair
+  std::optional<LastNodes> in_pair_;  // in a pair
   std::uint64_t ring_messages_ = 0;   // messages of ring attention so far
 };
 

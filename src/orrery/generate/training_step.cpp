@@ -115,7 +115,7 @@ bool TrainingSteps::reduces_later(std::int64_t chunk) const {
 }
 
 void TrainingSteps::run_pair(const PipelineTask& task) {
-  const std::int64_t other = 1 - task.chunk;
+  const std::int64_t other = task.paired_chunk;
   const bool receives_activations = receive(true, task.chunk, task.micro_batch);
   const bool receives_gradients = receive(false, other, task.paired_micro_batch);
   if (receives_activations) { gather_input(); }

@@ -12,7 +12,7 @@
 namespace orrery::generate {
 
 // A task starts when its input has arrived and the task before it has ended; messages occupy no stream. Both
-// micro-batches of a DualPipe pair start when both inputs are there, and end together.
+// micro-batches of a pair start when both inputs are there, and end together.
 class TrainingSteps {
  public:
   // `pairs`: parallel::pair_orders().

@@ -20,51 +20,134 @@ namespace orrery::parallel {
 
 namespace {
 
-// A class of stages, or a kind of chunk, and its parts in order.
-struct Known {
-  std::vector<PartUse> shape;
-  StageSizes sizes = {};  // of classes
-};
-
-// The position of `shape` in `known`, searched from the latest back.
-std::optional<std::size_t> position_of(std::span<const PartUse> shape, std::span<const Known> known) {
-  for (std::size_t i = known.size(); i-- > 0;) {
-    if (std::equal(shape.begin(), shape.end(), known[i].shape.begin(), known[i].shape.end())) { return i; }
+// The position of `shape` among `count` shapes, searched from the latest back. shape_at(i): the i-th.
+template <class ShapeAt>
+std::optional<std::size_t> position_of(std::span<const PartUse> shape, std::size_t count, ShapeAt shape_at) {
+  for (std::size_t i = count; i-- > 0;) {
+    const std::vector<PartUse>& known = shape_at(i);
+    if (std::equal(shape.begin(), shape.end(), known.begin(), known.end())) { return i; }
   }
   return std::nullopt;
 }
+
+// Finds the parts of every stage.
+class Partitioning {
+ public:
+  Partitioning(const LoweringContext& context, const LoweredSlice& slice, StagePartition& partition)
+      : plan_(context.plan()), model_(context.model), slice_(slice), partition_(partition) {}
+
+  // Keeps the partition if it is that of this plan.
+  void run() {
+    const StagePartition::Key key{&slice_,
+                                  plan_.schedule,
+                                  plan_.pp,
+                                  plan_.vpp,
+                                  plan_.first_stage_layers,
+                                  plan_.last_stage_layers,
+                                  plan_.recompute_layers,
+                                  plan_.embedding_as_layer,
+                                  plan_.head_as_layer};
+    if (partition_.key == key) { return; }
+    partition_.key = key;
+    partition_.classes.clear();
+    partition_.class_of_stage.clear();
+    partition_.starts.assign(1, 0);
+    for (const std::int64_t share : layers_per_virtual_stage(model_, plan_)) {
+      partition_.starts.push_back(partition_.starts.back() + share);
+    }
+    for (std::int64_t stage = 0; stage < plan_.pp; ++stage) { partition_.class_of_stage.push_back(class_of(stage)); }
+  }
+
+ private:
+  // The class of a stage: an existing one with the same parts in the same order, else a new one.
+  RankClassId class_of(std::int64_t stage) {
+    set_shape(stage);
+    auto& classes = partition_.classes;
+    const auto shape_at = [&](std::size_t i) -> const auto& { return classes[i].known.shape; };
+    if (const auto position = position_of(shape_, classes.size(), shape_at)) {
+      ++classes[*position].stages;
+      return RankClassId(*position);
+    }
+    classes.push_back({{shape_, stage_sizes(shape_, slice_.sizes)}, stage, 1});
+    return RankClassId(classes.size() - 1);
+  }
+
+  // Sets shape_ to the parts of all chunks of a stage.
+  void set_shape(std::int64_t stage) {
+    shape_.clear();
+    const auto last = static_cast<std::int64_t>(partition_.starts.size()) - 2;
+    for (std::int64_t c = 0; c < chunks_of(plan_); ++c) {
+      if (c > 0) { shape_.push_back(kNextChunk); }
+      const std::int64_t q = virtual_stage(plan_, stage, c);
+      if (q == 0) {
+        shape_.insert(shape_.end(), slice_.tower.begin(), slice_.tower.end());
+        shape_.push_back({slice_.embedding, 1});
+      }
+      append_layers(first_layer(q), first_layer(q + 1));
+      if (q != last) { continue; }
+      shape_.push_back({slice_.head, 1});
+      if (slice_.mtp) { shape_.push_back({slice_.mtp, model_.mtp_layers}); }
+    }
+  }
+
+  // Layers of one chunk.
+  void append_layers(std::int64_t begin, std::int64_t end) {
+    const std::int64_t recomputed_end = begin + plan_.recompute_layers;  // where recompute applies to some layers
+    for (const LayerRun& run : slice_.runs) {
+      if (begin >= end) { return; }
+      if (run.end <= begin) { continue; }
+      const std::int64_t until = std::min(end, run.end);
+      const std::int64_t recomputed =
+          run.without_recompute ? std::clamp<std::int64_t>(recomputed_end - begin, 0, until - begin) : until - begin;
+      if (recomputed > 0) { shape_.push_back({run.part, recomputed}); }
+      if (recomputed < until - begin) { shape_.push_back({run.without_recompute, until - begin - recomputed}); }
+      begin = until;
+    }
+  }
+
+  [[nodiscard]] std::int64_t first_layer(std::int64_t q) const {
+    return partition_.starts[static_cast<std::size_t>(q)];
+  }
+
+  const Plan& plan_;
+  const workload::Model& model_;
+  const LoweredSlice& slice_;
+  StagePartition& partition_;
+  std::vector<PartUse> shape_;
+};
 
 }  // namespace
 
 // Lowers one plan: from a lowered slice to a program.
 class PlanLowering {
  public:
-  PlanLowering(Program& program, const LoweringContext& context, const LoweredSlice& slice)
-      : program_(program), plan_(program.plan), context_(context), slice_(slice) {}
+  PlanLowering(Program& program, const LoweringContext& context, const LoweredSlice& slice, StagePartition& partition)
+      : program_(program), plan_(program.plan), context_(context), slice_(slice), partition_(partition) {}
 
   // Sets the classes of stages and the memory of each stage.
   void partition() {
-    const auto shares = layers_per_virtual_stage(context_.model, plan_);
-    starts_.reserve(shares.size() + 1);
-    starts_.push_back(0);
-    for (const std::int64_t share : shares) { starts_.push_back(starts_.back() + share); }
-    reserve();
+    Partitioning(context_, slice_, partition_).run();
+    clear();
+    for (const auto& of : partition_.classes) {
+      RankClass& rank_class = program_.classes.emplace_back();
+      rank_class.first_stage = of.first_stage;
+      rank_class.stages = of.stages;
+    }
+    program_.class_of_stage = partition_.class_of_stage;
     for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
-      const RankClassId id = class_of(stage);
-      program_.class_of_stage.push_back(id);
-      program_.memory.push_back(stage_memory(known_[id.index()].sizes, program_.pipeline, stage, program_.job, plan_,
+      program_.memory.push_back(stage_memory(sizes_of(stage), program_.pipeline, stage, program_.job, plan_,
                                              context_.stack, context_.weight_element));
     }
   }
 
   // False only if no plan that differs in zero, shard and offload, up to `lowest_memory`, fits. Requires partition().
   [[nodiscard]] bool may_fit(const LowestMemory& lowest_memory, const Capacity& capacity) {
-    return std::all_of(program_.class_of_stage.begin(), program_.class_of_stage.end(), [&, stage = 0](auto c) mutable {
-      const StageSizes& sizes = known_[c.index()].sizes;
-      const LeastMemory least = least_memory(sizes, program_.pipeline, stage++, program_.job, plan_, lowest_memory,
-                                             context_.stack, context_.weight_element);
-      return least.device <= capacity.device && least.together <= capacity.device + capacity.second_tier;
-    });
+    for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
+      const LeastMemory least = least_memory(sizes_of(stage), program_.pipeline, stage, program_.job, plan_,
+                                             lowest_memory, context_.stack, context_.weight_element);
+      if (least.device > capacity.device || least.together > capacity.device + capacity.second_tier) { return false; }
+    }
+    return true;
   }
 
   // Completes the program. Requires partition().
@@ -80,78 +163,32 @@ class PlanLowering {
                                   !splits_backward(plan_.schedule) && !program_.job.is_inference();
     program_.gathers_transfers = copies && scatters && !program_.job.is_inference();
     if (program_.gathers_transfers) { program_.transfer_bytes /= static_cast<double>(plan_.tp); }
-    auto known = known_.begin();
-    for (RankClass& rank_class : program_.classes) { lower_class(rank_class, *known++, segments); }
+    auto of = partition_.classes.begin();
+    for (RankClass& rank_class : program_.classes) { lower_class(rank_class, (of++)->known, segments); }
   }
 
  private:
-  void reserve() {
+  void clear() {
     const auto stages = static_cast<std::size_t>(plan_.pp);
     constexpr std::size_t kUsualKinds = 4;  // first and last stage, and one or two classes between
     program_.classes.clear();
     program_.chunks.clear();
-    program_.class_of_stage.clear();
     program_.memory.clear();
     program_.classes.reserve(kUsualKinds);
     program_.chunks.reserve(kUsualKinds);
-    program_.class_of_stage.reserve(stages);
     program_.memory.reserve(stages);
-    known_.reserve(kUsualKinds);
     known_chunks_.reserve(kUsualKinds);
   }
 
-  // The class of a stage: an existing one with the same parts in the same order, else a new one.
-  RankClassId class_of(std::int64_t stage) {
-    set_shape(stage);
-    if (const auto position = position_of(shape_, known_)) {
-      const RankClassId id(*position);
-      ++program_.classes[id].stages;
-      return id;
-    }
-    known_.push_back({shape_, stage_sizes(shape_, slice_.sizes)});
-    RankClass& rank_class = program_.classes.emplace_back();
-    rank_class.first_stage = stage;
-    rank_class.stages = 1;
-    return program_.classes.last_id();
+  [[nodiscard]] const StageSizes& sizes_of(std::int64_t stage) const {
+    return partition_.classes[partition_.class_of_stage[static_cast<std::size_t>(stage)].index()].known.sizes;
   }
 
-  // Sets shape_ to the parts of all chunks of a stage.
-  void set_shape(std::int64_t stage) {
-    shape_.clear();
-    for (std::int64_t c = 0; c < chunks_of(plan_); ++c) {
-      if (c > 0) { shape_.push_back(kNextChunk); }
-      const std::int64_t q = virtual_stage(plan_, stage, c);
-      if (q == 0) {
-        shape_.insert(shape_.end(), slice_.tower.begin(), slice_.tower.end());
-        shape_.push_back({slice_.embedding, 1});
-      }
-      append_layers(first_layer(q), first_layer(q + 1));
-      if (q != last_virtual_stage()) { continue; }
-      shape_.push_back({slice_.head, 1});
-      if (slice_.mtp) { shape_.push_back({slice_.mtp, context_.model.mtp_layers}); }
-    }
+  [[nodiscard]] std::int64_t first_layer(std::int64_t q) const {
+    return partition_.starts[static_cast<std::size_t>(q)];
   }
 
-  // Layers of one chunk.
-  void append_layers(std::int64_t begin, std::int64_t end) {
-    constexpr std::int64_t kNone = 0;
-    const std::int64_t recomputed_end = begin + plan_.recompute_layers;  // where recompute applies to some layers
-    for (const LayerRun& run : slice_.runs) {
-      if (begin >= end) { return; }
-      if (run.end <= begin) { continue; }
-      const std::int64_t until = std::min(end, run.end);
-      const std::int64_t recomputed =
-          run.without_recompute ? std::clamp(recomputed_end - begin, kNone, until - begin) : until - begin;
-      if (recomputed > 0) { shape_.push_back({run.part, recomputed}); }
-      if (recomputed < until - begin) { shape_.push_back({run.without_recompute, until - begin - recomputed}); }
-      begin = until;
-    }
-  }
-
-  [[nodiscard]] std::int64_t first_layer(std::int64_t q) const { return starts_[static_cast<std::size_t>(q)]; }
-  [[nodiscard]] std::int64_t last_virtual_stage() const { return static_cast<std::int64_t>(starts_.size()) - 2; }
-
-  void lower_class(RankClass& rank_class, const Known& known, SegmentLowering& segments) {
+  void lower_class(RankClass& rank_class, const StageShape& known, SegmentLowering& segments) {
     rank_class.chunks.reserve(static_cast<std::size_t>(chunks_of(plan_)));
     std::span<const PartUse> rest = known.shape;
     for (std::int64_t c = 0; c < chunks_of(plan_); ++c) {
@@ -167,8 +204,9 @@ class PlanLowering {
 
   // The program of a chunk: an existing one with the same parts in the same order, else a new one.
   ChunkProgramId chunk_of(std::span<const PartUse> uses, SegmentLowering& segments) {
-    if (const auto position = position_of(uses, known_chunks_)) { return ChunkProgramId(*position); }
-    known_chunks_.push_back({{uses.begin(), uses.end()}});
+    const auto shape_at = [this](std::size_t i) -> const auto& { return known_chunks_[i]; };
+    if (const auto position = position_of(uses, known_chunks_.size(), shape_at)) { return ChunkProgramId(*position); }
+    known_chunks_.emplace_back(uses.begin(), uses.end());
     ChunkProgram& chunk = program_.chunks.emplace_back();
     const auto has = [&](OptionalPartId part) {
       return std::any_of(uses.begin(), uses.end(), [part](const PartUse& use) { return use.part == part; });
@@ -179,7 +217,7 @@ class PlanLowering {
     return program_.chunks.last_id();
   }
 
-  void add_weights(RankClass& rank_class, const Known& known) {
+  void add_weights(RankClass& rank_class, const StageShape& known) {
     rank_class.parameters = known.sizes.dense;
     rank_class.expert_parameters = known.sizes.expert;
     rank_class.frozen = known.sizes.frozen;
@@ -262,10 +300,8 @@ class PlanLowering {
   const Plan& plan_;
   const LoweringContext& context_;
   const LoweredSlice& slice_;
-  std::vector<std::int64_t> starts_;  // [virtual stage]: its first layer; and the number of layers
-  std::vector<PartUse> shape_;
-  std::vector<Known> known_;         // [class]
-  std::vector<Known> known_chunks_;  // [chunk program]
+  StagePartition& partition_;
+  std::vector<std::vector<PartUse>> known_chunks_;  // [chunk program]
 };
 
 Lowerer::Lowerer(const workload::Model& model, const hardware::Cluster& cluster, const hardware::Stack& stack)
@@ -287,14 +323,15 @@ void Lowerer::begin(const Job& job, const Plan& plan) {
   program_.job = job;
   program_.plan = plan;
   program_.reduces_under_backward = reduces_under_backward(plan, stack_);
-  program_.pipeline = {plan.schedule, plan.pp, chunks_of(plan), micro_batches(job, plan)};
+  program_.pipeline = {plan.schedule, plan.pp, chunks_of(plan), micro_batches(job, plan),
+                       !job.is_inference() && overlaps_dispatch(model_, plan, stack_)};
 }
 
 bool Lowerer::may_fit(const Job& job, const Plan& plan, const LowestMemory& lowest_memory, const Capacity& capacity) {
   begin(job, plan);
   const LoweredSlice& shared = slice(job, plan);
   const LoweringContext context = context_of(model_, stack_, program_.job, program_.plan, &program_.blocks);
-  PlanLowering lowering(program_, context, shared);
+  PlanLowering lowering(program_, context, shared, partition_);
   lowering.partition();
   return lowering.may_fit(lowest_memory, capacity);
 }
@@ -303,7 +340,7 @@ std::optional<Lowered> Lowerer::lower_within(const Job& job, const Plan& plan, c
   begin(job, plan);
   const LoweredSlice& shared = slice(job, plan);
   const LoweringContext context = context_of(model_, stack_, program_.job, program_.plan, &program_.blocks);
-  PlanLowering lowering(program_, context, shared);
+  PlanLowering lowering(program_, context, shared, partition_);
   lowering.partition();
   if (!capacity.holds(program_)) { return std::nullopt; }
   program_.mesh = make_mesh(cluster_, plan);

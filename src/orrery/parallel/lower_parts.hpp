@@ -83,6 +83,35 @@ struct LoweredSlice {
   double token_table = 0;      // trained weights of the token table
 };
 
+// Parts in order, and the sizes of a stage that has them.
+struct StageShape {
+  std::vector<PartUse> shape;
+  StageSizes sizes = {};
+};
+
+// The parts of every stage. Plans that differ in other choices share it: most of those that a search lowers in a row.
+struct StagePartition {
+  // All that it depends on, besides the model.
+  struct Key {
+    const LoweredSlice* slice = nullptr;
+    ScheduleKind schedule = ScheduleKind::one_f_one_b;
+    std::int64_t pp = 0, vpp = 0, first_stage_layers = 0, last_stage_layers = 0, recompute_layers = 0;
+    bool embedding_as_layer = false, head_as_layer = false;
+
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  // Stages of the same shape.
+  struct Class {
+    StageShape known;
+    std::int64_t first_stage = 0, stages = 0;
+  };
+
+  Key key;
+  std::vector<std::int64_t> starts;          // [virtual stage]: its first layer; and the number of layers
+  std::vector<Class> classes;                // [class]
+  std::vector<RankClassId> class_of_stage;   // [stage]
+};
+
 // All that a lowered slice depends on, besides model, stack and what every plan of a job shares.
 struct SliceKey {
   workload::Slice slice;

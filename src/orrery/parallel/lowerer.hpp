@@ -48,7 +48,10 @@ class Lowerer {
   [[nodiscard]] const LoweredSlice& slice(const Job& job, const Plan& plan);
 
   [[nodiscard]] std::size_t kept() const { return slices_.size(); }
-  void forget() { slices_.clear(); }  // invalidates the slices that were returned
+  void forget() {  // invalidates the slices that were returned
+    slices_.clear();
+    partition_.key = {};
+  }
 
  private:
   void begin(const Job& job, const Plan& plan);
@@ -57,6 +60,7 @@ class Lowerer {
   const hardware::Cluster& cluster_;
   const hardware::Stack& stack_;
   std::unordered_map<SliceKey, LoweredSlice, SliceHash> slices_;
+  StagePartition partition_;  // of the last plan
   Program program_;
 };
 

@@ -38,11 +38,13 @@ class Pair {
  public:
   Pair(const Program& program, ItemTimes& times) : program_(program), times_(times) {}
 
-  PairOrder play(std::array<Half, 2> halves) {
+  // `alternates`: by list scheduling; otherwise the first half runs as a whole, then the second one.
+  PairOrder play(std::array<Half, 2> halves, bool alternates) {
     for (Half& half : halves) { half.left = time_of_items(half); }
     PairOrder order;
     while (!has_ended(halves[0]) || !has_ended(halves[1])) {
-      const std::uint8_t next = takes_first(halves[0], halves[1]) ? 0 : 1;
+      const bool first = alternates ? takes_first(halves[0], halves[1]) : !has_ended(halves[0]);
+      const std::uint8_t next = first ? 0 : 1;
       step(halves[next]);
       order.halves.push_back(next);
     }
@@ -82,7 +84,10 @@ class Pair {
     Seconds ready = half.ready;
     if (const auto awaited = item.waits_for()) { ready = max(ready, half.ends[(*awaited).index()]); }
     if (item.kernel() != nullptr) { return max(ready, kernel_); }
-    if (item.collective() != nullptr) { return max(max(ready, half.stream), collective_); }
+    if (const auto* launch = item.collective()) {
+      ready = max(max(ready, half.stream), collective_);
+      return occupies_compute(program_, *launch) ? max(ready, kernel_) : ready;
+    }
     return ready;
   }
 
@@ -167,7 +172,10 @@ class Pair {
     if (item.kernel() != nullptr) { half.ready = kernel_ = max(half.ready, kernel_) + time; }
     const auto* collective = item.collective();
     if (collective == nullptr || time == Seconds(0)) { return; }
-    const Seconds end = exchange(collective->call, max(half.ready, half.stream), time);
+    const bool computes = occupies_compute(program_, *collective);
+    const Seconds start = max(max(half.ready, half.stream), computes ? kernel_ : Seconds(0));
+    const Seconds end = exchange(collective->call, start, time);
+    if (computes) { kernel_ = end; }
     half.ends[number] = half.stream = end;
     if (!collective->asynchronous) { half.ready = end; }
   }
@@ -186,16 +194,20 @@ PairOrder pair_order(const Program& program, ItemTimes& times, const ChunkProgra
   Half first{.runs = {{&forward.forward, forward.waits_for_store}}};
   Half second{.runs = {{&backward.backward, backward.weight.empty() && backward.waits_for_reduce}}};
   if (!backward.weight.empty()) { second.runs.push_back({&backward.weight, backward.waits_for_reduce}); }
-  return Pair(program, times).play({std::move(first), std::move(second)});
+  PairOrder order = Pair(program, times).play({first, second}, true);
+  if (!program.pipeline.pairs) { return order; }
+  PairOrder in_sequence = Pair(program, times).play({std::move(first), std::move(second)}, false);
+  return in_sequence.time < order.time ? in_sequence : order;
 }
 
 std::vector<PairOrder> pair_orders(const Program& program, ItemTimes& times) {
   std::vector<PairOrder> orders;
-  if (program.pipeline.schedule != ScheduleKind::dualpipe) { return orders; }
+  if (!has_pairs(program.pipeline)) { return orders; }
   orders.resize(program.chunks.size() * program.chunks.size());
-  for (const RankClass& rank_class : program.classes) {
-    for (std::size_t c = 0; c < rank_class.chunks.size(); ++c) {
-      const ChunkProgramId forward = rank_class.chunks[c].program, backward = rank_class.chunks[1 - c].program;
+  for (std::int64_t stage = 0; stage < program.plan.pp; ++stage) {
+    const auto& chunks = program.class_of(stage).chunks;
+    for (const auto& [chunk, paired_chunk] : paired_chunks(program.pipeline, stage)) {
+      const ChunkProgramId forward = chunks[chunk].program, backward = chunks[paired_chunk].program;
       PairOrder& order = orders[pair_index(program, forward, backward)];
       if (order.halves.empty()) {
         order = pair_order(program, times, program.chunks[forward], program.chunks[backward]);

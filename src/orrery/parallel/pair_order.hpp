@@ -1,14 +1,17 @@
-// The order in which a rank runs the two halves of a DualPipe pair: the forward of one chunk and the whole backward of
-// the other. `estimate` takes its time, and `generate` writes the order as dependencies.
+// The order in which a rank runs the two halves of a pair: the forward of a chunk and the whole backward of another, or
+// of the same for an earlier micro-batch. `estimate` takes its time, and `generate` writes the order as dependencies.
 //
 // Both halves use one compute stream, one host, one stream of collectives (gathers, reductions and rings included), and
 // one of gathers, reductions and transfers of the second memory tier. What uses a stream waits for what has used it
-// before, in the order of the steps. A step is the begin or the end of a segment, the begin of an execution of a block
+// before, in the order of the steps. Under DualPipe everything overlaps. Where dispatch and combine overlap
+// (PipelineShape::pairs), other collectives that block the compute stream of their half occupy it: only dispatch and
+// combine let the other half compute. A step is the begin or the end of a segment, the begin of an execution of a block
 // (its launches, the gather for the next one), an item, or the end of an execution (waits, its reduction).
 //
 // Set: times of the items, each alone. Computed: the order, by list scheduling: next is the half whose next step can
 // start first; if both can start, the one whose items that have not started take longer together. So one half computes
-// while the other communicates. All ranks of a stage have the same order, and so all ranks of a group: it does not
+// while the other communicates. With PipelineShape::pairs, a pair that would take longer in this order than its halves
+// in sequence runs them in sequence. All ranks of a stage have the same order, and so all ranks of a group: it does not
 // depend on when something starts on a rank, and nothing slows kernels or collectives.
 #pragma once
 
@@ -31,8 +34,13 @@ struct PairOrder {
 [[nodiscard]] PairOrder pair_order(const Program& program, ItemTimes& times, const ChunkProgram& forward,
                                    const ChunkProgram& backward);
 
-// Of every pair that a stage of the program runs: [pair_index()], without steps where no stage does. Empty unless the
-// schedule is dualpipe.
+// Whether a collective of a half keeps the other half from computing until it has ended.
+[[nodiscard]] inline bool occupies_compute(const Program& program, const CollectiveLaunch& launch) {
+  return program.pipeline.pairs && !launch.asynchronous && launch.call.group != GroupKind::ep;
+}
+
+// Of every pair that a stage of the program runs: [pair_index()], without steps where no stage does. Empty without
+// pairs.
 [[nodiscard]] std::vector<PairOrder> pair_orders(const Program& program, ItemTimes& times);
 [[nodiscard]] inline std::size_t pair_index(const Program& program, ChunkProgramId forward, ChunkProgramId backward) {
   return forward.index() * program.chunks.size() + backward.index();

@@ -1,4 +1,4 @@
-// The order of a DualPipe pair.
+// The order of a pair.
 #include "orrery/parallel/pair_order.hpp"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using test::any_case;
 using test::Case;
 using test::SeededRandom;
 
-// A case that runs DualPipe.
+// A case that runs pairs.
 struct Made {
   explicit Made(const Case& c)
       : cluster(c.cluster),
@@ -54,20 +54,25 @@ Sums sums_of(Made& made, const Segment& segment) {
 
 template <class Use>
 void each_pair(Use use) {
-  int cases = 0;
+  int cases = 0, dispatch = 0;
   for (std::uint64_t seed = 0; cases < 60; ++seed) {
     SeededRandom random(seed);
-    const Case c = any_case(random);
-    if (c.plan.schedule != ScheduleKind::dualpipe) { continue; }
-    ++cases;
+    Case c = any_case(random);
+    c.stack.overlap.dispatch = true;
     Made made(c);
+    if (!has_pairs(made.program.pipeline)) { continue; }
+    ++cases;
+    dispatch += made.program.pipeline.pairs ? 1 : 0;
     for (const RankClass& rank_class : made.program.classes) {
-      for (std::size_t i = 0; i < 2; ++i) {
-        use(made, made.program.program_of(rank_class.chunks[i]), made.program.program_of(rank_class.chunks[1 - i]));
+      for (const auto& [forward, backward] : paired_chunks(made.program.pipeline, rank_class.first_stage)) {
+        use(made, made.program.program_of(rank_class.chunks[forward]),
+            made.program.program_of(rank_class.chunks[backward]));
       }
     }
     ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
   }
+  EXPECT_GT(dispatch, 5);
+  EXPECT_LT(dispatch, 55);
 }
 
 TEST(PairOrder, takes_at_least_its_kernels_and_launches_and_at_most_everything_in_sequence) {
@@ -104,6 +109,7 @@ TEST(PairOrder, has_every_step_of_both_halves_once) {
 //   backward   kernel 0-1, all-gather 1-3, kernel 3-4 (as much left as the forward: the backward is first)
 //   forward    kernel 1-2, all-gather 3-5, kernel 5-6
 // In sequence they take 8 s.
+// Where only dispatch and combine overlap, gathers of other groups keep both halves from computing.
 TEST(PairOrder, one_half_computes_while_the_other_communicates) {
   hardware::Cluster cluster = network::test::plain_cluster({2});
   cluster.accelerator.memory_bandwidth = BytesPerSecond(1e9);
@@ -128,6 +134,14 @@ TEST(PairOrder, one_half_computes_while_the_other_communicates) {
   network::PriceCache prices(fabric);
   ItemTimes times(program, fabric, prices);
   EXPECT_NEAR(pair_order(program, times, chunk, chunk).time.value(), 6.0, 1e-9);
+  program.pipeline.pairs = true;
+  EXPECT_NEAR(pair_order(program, times, chunk, chunk).time.value(), 6.0, 1e-9);
+  const CollectiveCall other{Collective::all_gather, GroupKind::tp, Bytes(4e9)};
+  program.mesh.group(GroupKind::tp) = program.mesh.group(GroupKind::ep);
+  program.blocks[BlockId(0)] =
+      Block{"work", {compute, {"gather", Purpose::forward, CollectiveLaunch{other}}, compute}, {}};
+  ItemTimes times_of_other(program, fabric, prices);
+  EXPECT_NEAR(pair_order(program, times_of_other, chunk, chunk).time.value(), 8.0, 1e-9);
 }
 
 }  // namespace

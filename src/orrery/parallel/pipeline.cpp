@@ -20,7 +20,8 @@ void check_times(const PipelineShape& shape, const PipelineTimes& times) {
   ORRERY_ASSERT(has(times.forward));
   ORRERY_ASSERT(has(times.backward));
   ORRERY_ASSERT(splits_backward(shape.schedule) ? has(times.weight) : times.weight.empty());
-  ORRERY_ASSERT(shape.schedule == ScheduleKind::dualpipe ? has(times.pair) : times.pair.empty());
+  const std::int64_t pairs = has_pairs(shape) ? tasks * shape.chunks : 0;
+  ORRERY_ASSERT(pairs == 0 ? times.pair.empty() : std::ssize(times.pair) >= pairs);
   ORRERY_ASSERT(static_cast<std::int64_t>(times.transfer.size()) >= hops);
   ORRERY_ASSERT(times.first_forward_end.empty() || has(times.first_forward_end));
   ORRERY_ASSERT(times.last_backward_extra.empty() ||
@@ -90,6 +91,11 @@ void lengthen_last_tasks(const PipelineShape& shape, const PipelineTimes& times,
 
 void solve_kind(const PipelineShape& shape, const PipelineTimes& times, PipelineStorage& storage,
                 PipelineSolution& solution) {
+  if (shape.pairs) {
+    PipelineWalk walk(shape, times, storage);
+    walk.run();
+    return walk.read(solution);
+  }
   switch (shape.schedule) {
     case ScheduleKind::gpipe: return solve_gpipe(shape, times, solution);
     case ScheduleKind::one_f_one_b:
@@ -115,7 +121,8 @@ const PipelineSolution& PipelineSolver::solve(const PipelineShape& shape, const 
   const bool is_interleaved = shape.schedule == ScheduleKind::interleaved && shape.chunks > 1;
   solution_.aligned_reduce_start.resize(is_interleaved ? to_index(shape.stages * shape.chunks) : 0);
   solve_kind(shape, times, storage_, solution_);
-  if (!times.last_backward_extra.empty() && shape.chunks == 1) { lengthen_last_tasks(shape, times, solution_); }
+  const bool leaves_extra = shape.chunks == 1 && !shape.pairs;
+  if (!times.last_backward_extra.empty() && leaves_extra) { lengthen_last_tasks(shape, times, solution_); }
   solution_.makespan = *std::max_element(solution_.stage_end.begin(), solution_.stage_end.end());
   return solution_;
 }

@@ -6,16 +6,17 @@
 // where forward (chunk c, micro-batch k) on virtual stage q = c * stages + stage depends on forward (k) on q - 1,
 // backward on q depends on backward on q + 1, and the backward of the last virtual stage on its own forward. A weight
 // task depends on its own backward, nothing else. Under DualPipe chunk 0 walks the stages up and chunk 1 down, each for
-// half of the micro-batches (virtual stages of chunk 0: q = stage; of chunk 1: q = p - 1 - stage), and a forward may
-// run together with the whole backward of the other chunk as one task, a pair: it starts when both could and both end
-// at its end. Set: orders, durations, transfers. Computed: every start and end. A transfer delays its receiver and
-// occupies nobody.
+// half of the micro-batches (virtual stages of chunk 0: q = stage; of chunk 1: q = p - 1 - stage). A forward may run
+// together with the whole backward of another micro-batch as one task, a pair: it starts when both could and both end
+// at its end. DualPipe pairs the two chunks; PipelineShape::pairs is for the other schedules. Set: orders, durations,
+// transfers. Computed: every start and end. A transfer delays its receiver and occupies nobody.
 //
 // Time is an integer number of picoseconds, so a periodic steady state is recognised exactly.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "orrery/parallel/plan.hpp"
@@ -29,14 +30,15 @@ struct PipelineTask {
     forward,
     backward,  // of inputs and weights, or of inputs only when a weight task follows
     weight,    // the weight gradient of an earlier backward
-    pair,  // DualPipe: forward of `chunk` and `micro_batch`, overlapped with the whole backward of the other chunk's
-           // `paired_micro_batch`
+    pair,    // forward of `chunk` and `micro_batch`, overlapped with the whole backward of `paired_chunk` and
+             // `paired_micro_batch`
   };
   Kind kind = Kind::forward;
   bool splits = false;           // a backward whose weight gradient is a separate task
   std::int32_t chunk = 0;        // model chunk of this stage
   std::int64_t micro_batch = 0;  // 0 .. m - 1; under DualPipe counted per direction, 0 .. m / 2 - 1
   std::int64_t paired_micro_batch = 0;
+  std::int32_t paired_chunk = 0;  // under DualPipe the other chunk
 
   friend bool operator==(const PipelineTask&, const PipelineTask&) = default;
 };
@@ -46,7 +48,16 @@ struct PipelineShape {
   std::int64_t stages = 1;         // p; even under dualpipe
   std::int64_t chunks = 1;         // v; 1 unless interleaved; always 2 under dualpipe
   std::int64_t micro_batches = 1;  // m; interleaved needs m % p == 0, dualpipe an even m of at least 2 p
+  // Where one_f_one_b or interleaved alternates forward and backward, both run as one task, so that each communicates
+  // while the other computes. Needs p = 1 or v > 1, as in Megatron-Core: a stage runs one more forward first, so that
+  // no backward needs the forward that it is paired with.
+  bool pairs = false;
 };
+
+// Whether a stage runs pairs if it has enough micro-batches.
+[[nodiscard]] inline bool has_pairs(const PipelineShape& shape) {
+  return shape.pairs || shape.schedule == ScheduleKind::dualpipe;
+}
 
 // Whether weight gradients are separate tasks.
 [[nodiscard]] inline bool splits_backward(ScheduleKind schedule) {
@@ -63,7 +74,8 @@ struct PipelineShape {
 
 // Largest amount of activations alive at once on a stage: the maximum over the schedule of the sum of chunk_weight[c]
 // over (chunk, micro-batch) pairs whose forward has started and whose gradients are not all done: whose backward, or,
-// where it splits, whose weight task has not ended. During a pair both of its micro-batches are alive. O(v); O(1) for
+// where it splits, whose weight task has not ended. During a pair of DualPipe both of its micro-batches are alive. In
+// the pairs of PipelineShape::pairs, the backward frees a layer when the forward adds one. O(v); O(1) for
 // the schedules that split.
 // Conservative where backward splits: between backward and weight task a micro-batch counts in full, though only the
 // inputs of products and the gradients of their outputs are needed then. ZB-H1 therefore holds min(m, p) on every
@@ -87,14 +99,24 @@ struct PipelineTimes {
   std::span<const Ticks> first_forward_end = {};
   // Of weight tasks; a backward that does not split takes backward + weight. Must be empty unless the schedule splits.
   std::span<const Ticks> weight = {};
-  // [stage * chunks + c]: forward of chunk c together with the whole backward of the other one. Must be empty unless
-  // the schedule is dualpipe.
+  // [pair_place()]: forward of a chunk together with the whole backward of another, or of the same. Must be empty
+  // unless has_pairs(). Only those that occur are read.
   std::span<const Ticks> pair = {};
   // [stage * chunks + chunk]: how much longer than the others the task takes that completes the chunk's gradients
   // (PipelineSolution::last_backward_start): reductions run concurrently. Empty: as long as the others. Must be empty
   // under dualpipe.
   std::span<const Ticks> last_backward_extra = {};
 };
+
+// The chunks of the forward and of the backward of every pair that a stage runs, each combination once.
+[[nodiscard]] std::vector<std::pair<std::size_t, std::size_t>> paired_chunks(const PipelineShape& shape,
+                                                                             std::int64_t stage);
+
+// Index into PipelineTimes::pair.
+[[nodiscard]] inline std::size_t pair_place(const PipelineShape& shape, std::int64_t stage, std::int64_t chunk,
+                                            std::int64_t paired_chunk) {
+  return static_cast<std::size_t>((stage * shape.chunks + chunk) * shape.chunks + paired_chunk);
+}
 
 struct PipelineSolution {
   Ticks makespan = 0;            // latest end of any task
@@ -130,7 +152,7 @@ struct PipelineStorage {
 // end (interleaved with m % p != 0) breaks the contract. The returned solution lives in the solver until its next
 // solve(); storage is kept, so that a search allocates nothing once the largest shape has been seen.
 // O(p) for gpipe. At most O(p (m v + p)) otherwise, O(p) times the length of transient plus period when that is shorter
-// (dualpipe: O(p) times p plus that).
+// (dualpipe: O(p) times p plus that). Tasks with PipelineShape::pairs: all, O(p v m).
 class PipelineSolver {
  public:
   const PipelineSolution& solve(const PipelineShape& shape, const PipelineTimes& times);

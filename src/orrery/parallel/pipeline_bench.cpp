@@ -20,7 +20,7 @@ void solve(benchmark::State& state, const PipelineShape& shape) {
     backward.assign(cells, 10'000'000'000);
     weight.assign(cells, 9'000'000'000);
   }
-  if (shape.schedule == ScheduleKind::dualpipe) { pair.assign(cells, 26'000'000'000); }
+  if (shape.schedule == ScheduleKind::dualpipe) { pair.assign(2 * cells, 26'000'000'000); }
   std::vector<Ticks> transfer(static_cast<std::size_t>(shape.stages), 100'000'000);
   forward.back() += static_cast<Ticks>(state.range(0)) * 100'000'000;
   backward.back() += static_cast<Ticks>(state.range(0)) * 200'000'000;

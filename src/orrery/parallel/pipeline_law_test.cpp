@@ -21,7 +21,8 @@ Ticks makespan(const PipelineShape& shape, const PipelineTestTimes& times) {
 PipelineShape any_shape() {
   const auto p = *rc::gen::inRange<std::int64_t>(1, 9);
   const auto v = *rc::gen::inRange<std::int64_t>(1, 5);
-  return shape_near(*rc::gen::elementOf(kEverySchedule), p, v, *rc::gen::inRange<std::int64_t>(1, 41));
+  const auto shape = shape_near(*rc::gen::elementOf(kEverySchedule), p, v, *rc::gen::inRange<std::int64_t>(1, 41));
+  return *rc::gen::arbitrary<bool>() ? with_pairs(shape) : shape;
 }
 
 PipelineTestTimes any_times(const PipelineShape& shape) {
@@ -34,7 +35,7 @@ Ticks work(const PipelineShape& shape, const PipelineTestTimes& times, const Pip
   switch (task.kind) {
     case PipelineTask::Kind::forward: return times.forward[cell];
     case PipelineTask::Kind::weight: return times.weight[cell];
-    case PipelineTask::Kind::pair: return times.pair[cell];
+    case PipelineTask::Kind::pair: return times.pair[pair_place(shape, stage, task.chunk, task.paired_chunk)];
     case PipelineTask::Kind::backward: break;
   }
   const bool whole = splits_backward(shape.schedule) && !task.splits;
@@ -62,6 +63,28 @@ TEST(PipelineLaw, interleaved_bubble_is_p_minus_1_over_v_m) {
     for (std::int64_t v = 2; v <= 4; ++v) {
       for (std::int64_t m = p; m <= 6 * p; m += p) {
         const PipelineShape shape{ScheduleKind::interleaved, p, v, m};
+        EXPECT_EQ(makespan(shape, equal_times(shape, 100, 230, 0)), (v * m + p - 1) * 330) << p << " " << v << " " << m;
+      }
+    }
+  }
+}
+
+// The first forward and the last backward have no partner.
+TEST(PipelineLaw, without_pipeline_all_but_one_micro_batch_run_in_pairs) {
+  for (const std::int64_t m : {1, 2, 3, 50}) {
+    const PipelineShape shape = with_pairs({ScheduleKind::one_f_one_b, 1, 1, m});
+    PipelineTestTimes times = equal_times(shape, 100, 230, 0);
+    times.pair.assign(1, 250);
+    EXPECT_EQ(makespan(shape, times), 330 + (m - 1) * 250);
+  }
+}
+
+// As without pairs: filling and draining take p - 1 chunks.
+TEST(PipelineLaw, interleaved_bubble_with_pairs_as_long_as_their_parts_is_p_minus_1_chunks) {
+  for (std::int64_t p = 2; p <= 6; ++p) {
+    for (std::int64_t v = 2; v <= 4; ++v) {
+      for (std::int64_t m = p; m <= 6 * p; m += p) {
+        const PipelineShape shape = with_pairs({ScheduleKind::interleaved, p, v, m});
         EXPECT_EQ(makespan(shape, equal_times(shape, 100, 230, 0)), (v * m + p - 1) * 330) << p << " " << v << " " << m;
       }
     }
@@ -112,10 +135,10 @@ RC_GTEST_PROP(PipelineLaw, no_stage_ends_before_its_own_work_is_done, ()) {
 
 // A single micro-batch passes every chunk of every stage in both directions, and every border between them: v times the
 // hops inside the pipeline, v - 1 times the hop from the last stage to the first. The weight task of stage 0, if any,
-// is last. (DualPipe is excluded: its pairs may be shorter than their parts.)
+// is last. (Excluded: pairs, which may be shorter than their parts.)
 RC_GTEST_PROP(PipelineLaw, never_faster_than_one_micro_batch_alone, ()) {
   const PipelineShape shape = any_shape();
-  RC_PRE(shape.schedule != ScheduleKind::dualpipe);
+  RC_PRE(!has_pairs(shape));
   const PipelineTestTimes times = any_times(shape);
   const Ticks hops = shape.chunks * sum(times.transfer) - times.transfer.back();
   const Ticks way = sum(times.forward) + sum(times.backward) + 2 * hops;
@@ -142,7 +165,7 @@ RC_GTEST_PROP(PipelineLaw, a_longer_duration_never_ends_anything_earlier, ()) {
 RC_GTEST_PROP(PipelineLaw, another_micro_batch_never_helps, ()) {
   PipelineShape shape = any_shape();
   const PipelineTestTimes times = any_times(shape);
-  RC_PRE(shape.schedule != ScheduleKind::dualpipe);                 // its forwards and backwards form other pairs
+  RC_PRE(!has_pairs(shape));                                        // forwards and backwards form other pairs
   RC_PRE(shape.chunks == 1 || shape.micro_batches > shape.stages);  // m = p has a different order
   const Ticks before = makespan(shape, times);
   shape.micro_batches += shape.chunks > 1 ? shape.stages : 1;

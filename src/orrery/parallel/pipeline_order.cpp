@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 
 #include "orrery/core/error.hpp"
 #include "orrery/parallel/pipeline.hpp"
@@ -10,6 +11,9 @@ void check_pipeline_shape(const PipelineShape& shape) {
   ORRERY_ASSERT(shape.stages >= 1);
   ORRERY_ASSERT(shape.chunks >= 1);
   ORRERY_ASSERT(shape.micro_batches >= 1);
+  ORRERY_ASSERT(!shape.pairs || shape.schedule == ScheduleKind::interleaved ||
+                shape.schedule == ScheduleKind::one_f_one_b);
+  ORRERY_ASSERT(!shape.pairs || shape.stages == 1 || shape.chunks > 1);
   if (shape.schedule == ScheduleKind::dualpipe) {
     ORRERY_ASSERT(shape.chunks == 2);
     ORRERY_ASSERT(shape.stages % 2 == 0);
@@ -28,6 +32,7 @@ std::int64_t warm_up_forwards(const PipelineShape& shape, std::int64_t stage) {
   const std::int64_t all = shape.micro_batches * v;
   const std::int64_t after = p - stage - 1;
   if (shape.schedule == ScheduleKind::gpipe) { return all; }
+  if (shape.pairs) { return std::min(all, 2 * after + (v - 1) * p + 1); }
   if (v == 1) { return std::min(all, after); }
   if (shape.micro_batches == p) { return all; }
   return std::min(all, 2 * after + (v - 1) * p);
@@ -69,6 +74,12 @@ PipelineTask kth_task(const PipelineShape& shape, bool forward, std::int64_t k) 
   return task;
 }
 
+void pair_with(PipelineTask& forward, const PipelineTask& backward) {
+  forward.kind = PipelineTask::Kind::pair;
+  forward.paired_micro_batch = backward.micro_batch;
+  forward.paired_chunk = backward.chunk;
+}
+
 }  // namespace
 
 void append_stage_order(const PipelineShape& shape, std::int64_t stage, std::vector<PipelineTask>& order) {
@@ -80,8 +91,15 @@ void append_stage_order(const PipelineShape& shape, std::int64_t stage, std::vec
   const std::int64_t warm_up = warm_up_forwards(shape, stage);
   for (std::int64_t k = 0; k < warm_up; ++k) { order.push_back(kth_task(shape, true, k)); }
   for (std::int64_t k = 0; k < all; ++k) {
-    if (warm_up + k < all) { order.push_back(kth_task(shape, true, warm_up + k)); }
-    order.push_back(kth_task(shape, false, k));
+    const PipelineTask backward = kth_task(shape, false, k);
+    if (warm_up + k < all) {
+      order.push_back(kth_task(shape, true, warm_up + k));
+      if (shape.pairs) {
+        pair_with(order.back(), backward);
+        continue;
+      }
+    }
+    order.push_back(backward);
   }
 }
 
@@ -89,6 +107,21 @@ std::vector<PipelineTask> stage_order(const PipelineShape& shape, std::int64_t s
   std::vector<PipelineTask> order;
   append_stage_order(shape, stage, order);
   return order;
+}
+
+// The positions of both in the order repeat after p v tasks.
+std::vector<std::pair<std::size_t, std::size_t>> paired_chunks(const PipelineShape& shape, std::int64_t stage) {
+  if (shape.schedule == ScheduleKind::dualpipe) { return {{0, 1}, {1, 0}}; }
+  std::vector<std::pair<std::size_t, std::size_t>> chunks;
+  if (!shape.pairs) { return chunks; }
+  const std::int64_t all = shape.micro_batches * shape.chunks;
+  const std::int64_t warm_up = warm_up_forwards(shape, stage);
+  for (std::int64_t k = 0; warm_up + k < all && k < shape.stages * shape.chunks; ++k) {
+    const auto forward = static_cast<std::size_t>(kth_task(shape, true, warm_up + k).chunk);
+    const std::pair combination{forward, static_cast<std::size_t>(kth_task(shape, false, k).chunk)};
+    if (std::find(chunks.begin(), chunks.end(), combination) == chunks.end()) { chunks.push_back(combination); }
+  }
+  return chunks;
 }
 
 namespace {
@@ -111,7 +144,8 @@ double warm_load(const PipelineShape& shape, std::int64_t first, std::span<const
 // With F(n), B(n) the weight of a stage's first n forwards and backwards, the load is highest when a forward starts,
 // and backward k runs directly after forward w + k, so
 //   peak = max over 0 <= k < max(1, N - w) of F(min(N, w + k + 1)) - B(k)          N = m v tasks per direction
-// and while backward k of chunk c runs, replayed[c] more. Within a group of p micro-batches the chunk does not change,
+// and while backward k of chunk c runs, replayed[c] more. In a pair the backward frees as much as the forward adds, layer
+// by layer: F(min(N, w' + k)) - B(k), the same with w' = w + 1. Within a group of p micro-batches the chunk does not change,
 // so the difference is linear in k between the positions where either side changes chunk, and it repeats after p v
 // tasks: 2 v sections, of which only the ends are evaluated. After the last forward the load only falls, but a chunk
 // may replay more than those before: v sections more.
@@ -127,8 +161,14 @@ double peak_in_flight(const PipelineShape& shape, std::int64_t stage, std::span<
   const std::int64_t p = shape.stages;
   const std::int64_t v = shape.chunks;
   const std::int64_t all = shape.micro_batches * v;
-  const std::int64_t first = std::min(all, warm_up_forwards(shape, stage) + 1);
-  if (v == 1) { return static_cast<double>(first) * chunk_weight[0] + most_replayed; }
+  const std::int64_t first = std::min(all, warm_up_forwards(shape, stage) + (shape.pairs ? 0 : 1));
+  const auto all_equal = [v](std::span<const double> list) {
+    const auto of_chunks = list.first(list.empty() ? 0 : static_cast<std::size_t>(v));
+    return std::adjacent_find(of_chunks.begin(), of_chunks.end(), std::not_equal_to<>()) == of_chunks.end();
+  };
+  if (all_equal(chunk_weight) && all_equal(replayed)) {  // v = 1 included
+    return static_cast<double>(first) * chunk_weight[0] + most_replayed;
+  }
 
   const std::int64_t followed = all - first;  // backwards that a forward follows
   const std::int64_t alternating = (followed >= p * v ? p * v : 0) + followed % (p * v);

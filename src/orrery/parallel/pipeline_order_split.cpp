@@ -25,8 +25,8 @@ class OrderWriter {
   }
   void pair(int forward_phase) {
     const int other = 1 - forward_phase;
-    order_.push_back(
-        {Kind::pair, false, chunk(forward_phase), forwards_[slot(forward_phase)]++, backwards_[slot(other)]++});
+    const std::int64_t forward = forwards_[slot(forward_phase)]++, backward = backwards_[slot(other)]++;
+    order_.push_back({Kind::pair, false, chunk(forward_phase), forward, backward, chunk(other)});
   }
   void weight() {
     while (!order_[oldest_split_].splits) { ++oldest_split_; }

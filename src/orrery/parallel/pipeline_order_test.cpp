@@ -9,17 +9,20 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/parallel/pipeline.hpp"
+#include "orrery/parallel/pipeline_test_cases.hpp"
 
 namespace orrery::parallel::pipeline_order_test {
 namespace {
 
-// "F0.2 B1.0": forward of chunk 0, micro-batch 2; backward of chunk 1, micro-batch 0.
+// "F0.2 B1.0": forward of chunk 0, micro-batch 2; backward of chunk 1, micro-batch 0. "F0.2+B1.0": a pair.
 std::string text(const std::vector<PipelineTask>& order) {
   std::string out;
   for (const PipelineTask& task : order) {
     if (!out.empty()) { out += ' '; }
-    out += task.kind == PipelineTask::Kind::forward ? 'F' : 'B';
+    out += task.kind == PipelineTask::Kind::backward ? 'B' : 'F';
     out += std::to_string(task.chunk) + '.' + std::to_string(task.micro_batch);
+    if (task.kind != PipelineTask::Kind::pair) { continue; }
+    out += "+B" + std::to_string(task.paired_chunk) + '.' + std::to_string(task.paired_micro_batch);
   }
   return out;
 }
@@ -31,7 +34,10 @@ void for_every_small_shape(Body body) {
     for (std::int64_t p = 1; p <= 6; ++p) {
       for (std::int64_t v = 1; v <= (schedule == ScheduleKind::interleaved ? 4 : 1); ++v) {
         for (std::int64_t m = 1; m <= 24; ++m) {
-          if (v == 1 || m % p == 0) { body(PipelineShape{schedule, p, v, m}); }
+          if (v > 1 && m % p != 0) { continue; }
+          const PipelineShape shape{schedule, p, v, m};
+          body(shape);
+          if (with_pairs(shape).pairs) { body(with_pairs(shape)); }
         }
       }
     }
@@ -59,6 +65,35 @@ TEST(PipelineOrder, interleaved_follows_megatron) {
             "F0.0 F0.1 F1.0 B1.0 F1.1 B1.1 F0.2 B0.0 F0.3 B0.1 F1.2 B1.2 F1.3 B1.3 B0.2 B0.3");
 }
 
+// One more forward before the first pair than without: 5 and 3. Without pipeline it is one.
+TEST(PipelineOrder, with_pairs_forwards_and_backwards_that_alternate_run_together) {
+  const PipelineShape shape = with_pairs({ScheduleKind::interleaved, 2, 2, 4});
+  EXPECT_EQ(text(stage_order(shape, 0)),
+            "F0.0 F0.1 F1.0 F1.1 F0.2 F0.3+B1.0 F1.2+B1.1 F1.3+B0.0 B0.1 B1.2 B1.3 B0.2 B0.3");
+  EXPECT_EQ(text(stage_order(shape, 1)),
+            "F0.0 F0.1 F1.0 F1.1+B1.0 F0.2+B1.1 F0.3+B0.0 F1.2+B0.1 F1.3+B1.2 B1.3 B0.2 B0.3");
+  EXPECT_EQ(text(stage_order(with_pairs({ScheduleKind::one_f_one_b, 1, 1, 3}), 0)),
+            "F0.0 F0.1+B0.0 F0.2+B0.1 B0.2");
+  using Chunks = std::vector<std::pair<std::size_t, std::size_t>>;
+  EXPECT_EQ(paired_chunks(shape, 0), (Chunks{{0, 1}, {1, 1}, {1, 0}}));
+  EXPECT_EQ(paired_chunks(shape, 1), (Chunks{{1, 1}, {0, 1}, {0, 0}, {1, 0}}));
+}
+
+TEST(PipelineOrder, the_first_forward_and_the_last_backward_of_a_chunk_are_in_no_pair) {
+  for_every_small_shape([](const PipelineShape& shape) {
+    for (std::int64_t i = 0; i < shape.stages; ++i) {
+      for (const PipelineTask& task : stage_order(shape, i)) {
+        if (task.kind != PipelineTask::Kind::pair) { continue; }
+        ASSERT_GT(task.micro_batch, 0);
+        ASSERT_LT(task.paired_micro_batch, shape.micro_batches - 1);
+        const auto chunks = paired_chunks(shape, i);
+        const std::pair combination{static_cast<std::size_t>(task.chunk), static_cast<std::size_t>(task.paired_chunk)};
+        ASSERT_EQ(std::count(chunks.begin(), chunks.end(), combination), 1);
+      }
+    }
+  });
+}
+
 TEST(PipelineOrder, interleaved_with_as_many_micro_batches_as_stages_runs_all_forwards_first) {
   EXPECT_EQ(text(stage_order({ScheduleKind::interleaved, 2, 2, 2}, 1)), "F0.0 F0.1 F1.0 F1.1 B1.0 B1.1 B0.0 B0.1");
 }
@@ -81,12 +116,15 @@ TEST(PipelineOrder, every_task_runs_once_and_backward_after_its_forward) {
         const std::pair key{task.chunk, task.micro_batch};
         ASSERT_TRUE(task.chunk >= 0 && task.chunk < shape.chunks);
         ASSERT_TRUE(task.micro_batch >= 0 && task.micro_batch < shape.micro_batches);
-        if (task.kind == PipelineTask::Kind::forward) {
-          ASSERT_TRUE(open.insert(key).second);
-          ++forwards;
-        } else {
+        if (task.kind == PipelineTask::Kind::backward) {
           ASSERT_EQ(open.erase(key), 1U);
+          continue;
         }
+        if (task.kind == PipelineTask::Kind::pair) {
+          ASSERT_EQ(open.erase({task.paired_chunk, task.paired_micro_batch}), 1U);
+        }
+        ASSERT_TRUE(open.insert(key).second);
+        ++forwards;
       }
       EXPECT_TRUE(open.empty());
       EXPECT_EQ(forwards, shape.micro_batches * shape.chunks);
@@ -108,8 +146,13 @@ double stepped_peak(const PipelineShape& shape, std::int64_t stage, const std::v
   double peak = 0.0;
   for (const PipelineTask& task : stage_order(shape, stage)) {
     const auto chunk = static_cast<std::size_t>(task.chunk);
-    if (task.kind == PipelineTask::Kind::backward) { peak = std::max(peak, load + replayed[chunk]); }
-    load += (task.kind == PipelineTask::Kind::forward ? 1.0 : -1.0) * weight[chunk];
+    const bool pair = task.kind == PipelineTask::Kind::pair;  // frees as much as it adds
+    const auto leaving = pair ? static_cast<std::size_t>(task.paired_chunk) : chunk;
+    if (task.kind != PipelineTask::Kind::forward) {
+      peak = std::max(peak, load + replayed[leaving]);
+      load -= weight[leaving];
+    }
+    if (task.kind != PipelineTask::Kind::backward) { load += weight[chunk]; }
     peak = std::max(peak, load);
   }
   return peak;

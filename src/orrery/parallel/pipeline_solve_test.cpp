@@ -46,7 +46,7 @@ class Dependencies {
       case Kind::weight: return {};
       case Kind::pair:
         return {output(true, stage, task.chunk, task.micro_batch),
-                output(false, stage, 1 - task.chunk, task.paired_micro_batch)};
+                output(false, stage, task.paired_chunk, task.paired_micro_batch)};
     }
     return {};
   }
@@ -104,6 +104,7 @@ class Simulation {
     arrival_ = made_;
     run_.solution.stage_end.assign(orders_.size(), 0);
     run_.solution.last_backward_start.assign(times.forward.size(), 0);
+    ends_.resize(orders_.size());
   }
 
   Run run() {
@@ -119,6 +120,7 @@ class Simulation {
       run_.finished = run_.finished && position_[i] == orders_[i].size();
       run_.solution.makespan = std::max(run_.solution.makespan, run_.solution.stage_end[i]);
     }
+    if (run_.finished && shape_.schedule == ScheduleKind::interleaved && shape_.chunks > 1) { find_aligned_starts(); }
     return run_;
   }
 
@@ -151,7 +153,7 @@ class Simulation {
     switch (task.kind) {
       case Kind::forward: return times_.forward[cell];
       case Kind::weight: return times_.weight[cell];
-      case Kind::pair: return times_.pair[cell];
+      case Kind::pair: return times_.pair[cell * at(shape_.chunks) + at(task.paired_chunk)];
       case Kind::backward: break;
     }
     const bool whole = splits_backward(shape_.schedule) && !task.splits;
@@ -171,17 +173,32 @@ class Simulation {
     }
     busy_[i] = true;
     ++position_[i];
+    ends_[i].push_back(end);
     run_.solution.stage_end[i] = std::max(run_.solution.stage_end[i], end);
     note_gradients(task, stage, time, end);
     events_.push({end, stage, true});
     for (const Output& output : dependencies_.made(task, stage)) { send(output, end); }
   }
 
+  // The end of the backward that stage i runs i backwards after the last one of the chunk, or of its last task.
+  void find_aligned_starts() {
+    for (std::size_t i = 0; i < orders_.size(); ++i) {
+      for (std::int64_t c = 0; c < shape_.chunks; ++c) {
+        std::size_t t = orders_[i].size() - 1;
+        while (orders_[i][t].kind != Kind::backward || orders_[i][t].chunk != c) { --t; }
+        for (std::size_t more = i; more > 0 && t + 1 < orders_[i].size();) {
+          more -= orders_[i][++t].kind == Kind::backward ? 1 : 0;
+        }
+        run_.solution.aligned_reduce_start.push_back(ends_[i][t]);
+      }
+    }
+  }
+
   // The start of the latest task that completes the chunk's gradients; for a task that does more, the start of its last
   // part.
   void note_gradients(const PipelineTask& task, std::int64_t stage, Ticks start, Ticks end) {
     if (task.kind == Kind::forward || task.splits) { return; }
-    const std::int64_t chunk = task.kind == Kind::pair ? 1 - task.chunk : task.chunk;
+    const std::int64_t chunk = task.kind == Kind::pair ? task.paired_chunk : task.chunk;
     const auto cell = at(stage * shape_.chunks + chunk);
     const bool more = splits_backward(shape_.schedule) && task.kind != Kind::weight;
     run_.solution.last_backward_start[cell] = more ? end - times_.weight[cell] : start;
@@ -202,6 +219,7 @@ class Simulation {
   PipelineTestTimes times_;
   Dependencies dependencies_;
   std::vector<std::vector<PipelineTask>> orders_;
+  std::vector<std::vector<Ticks>> ends_;  // [stage], as far as its tasks have started
   std::vector<std::size_t> position_;
   std::vector<bool> busy_;
   std::vector<Ticks> made_, arrival_;  // [at(output)]
@@ -223,7 +241,8 @@ struct Case {
 
 void show(const Case& c, std::ostream& out) {
   out << "schedule " << static_cast<int>(c.shape.schedule) << " p " << c.shape.stages << " v " << c.shape.chunks
-      << " m " << c.shape.micro_batches << " mood " << static_cast<int>(c.mood) << " seed " << c.seed;
+      << " m " << c.shape.micro_batches << " mood " << static_cast<int>(c.mood) << " seed " << c.seed << " pairs "
+      << c.shape.pairs;
 }
 
 PipelineTestTimes times_of(const Case& c) {
@@ -244,7 +263,9 @@ PipelineTestTimes times_of(const Case& c) {
     times.forward.push_back(duration(forward));
     times.backward.push_back(duration(backward));
     if (splits_backward(c.shape.schedule)) { times.weight.push_back(duration(forward)); }
-    if (c.shape.schedule == ScheduleKind::dualpipe) { times.pair.push_back(duration(2 * forward + backward)); }
+    for (std::int64_t other = 0; has_pairs(c.shape) && other < c.shape.chunks; ++other) {
+      times.pair.push_back(duration(2 * forward + backward));
+    }
   }
   if (below(3) == 0) {
     for (std::size_t i = 0; i < times.forward.size(); ++i) { times.first_forward_end.push_back(below(8 * span)); }
@@ -258,7 +279,9 @@ PipelineTestTimes times_of(const Case& c) {
     for (std::int64_t k = 0; k < c.shape.chunks; ++k) {
       times.forward[static_cast<std::size_t>(slow + k)] += 3 * span;
       times.backward[static_cast<std::size_t>(slow + k)] += 5 * span;
-      if (!times.pair.empty()) { times.pair[static_cast<std::size_t>(slow + k)] += 7 * span; }
+    }
+    for (std::int64_t k = 0; has_pairs(c.shape) && k < c.shape.chunks * c.shape.chunks; ++k) {
+      times.pair[static_cast<std::size_t>(slow * c.shape.chunks + k)] += 7 * span;
     }
   }
   return times;
@@ -271,12 +294,15 @@ rc::Gen<Case> any_case(std::int64_t micro_batches) {
     const auto v = *rc::gen::inRange<std::int64_t>(1, 5);
     const auto m = *rc::gen::inRange<std::int64_t>(1, micro_batches + 1);
     const auto mood = static_cast<Mood>(*rc::gen::inRange(0, kMoods));
-    return Case{shape_near(schedule, p, v, m), mood, *rc::gen::arbitrary<std::uint64_t>()};
+    const auto shape = shape_near(schedule, p, v, m);
+    const bool pairs = *rc::gen::arbitrary<bool>();
+    return Case{pairs ? with_pairs(shape) : shape, mood, *rc::gen::arbitrary<std::uint64_t>()};
   });
 }
 
 bool equal(const PipelineSolution& a, const PipelineSolution& b) {
-  return a.makespan == b.makespan && a.stage_end == b.stage_end && a.last_backward_start == b.last_backward_start;
+  return a.makespan == b.makespan && a.stage_end == b.stage_end && a.last_backward_start == b.last_backward_start &&
+         a.aligned_reduce_start == b.aligned_reduce_start;
 }
 
 void expect_exact(PipelineSolver& solver, const Case& c) {
@@ -287,6 +313,7 @@ void expect_exact(PipelineSolver& solver, const Case& c) {
   EXPECT_EQ(solved.makespan, run.solution.makespan);
   EXPECT_EQ(solved.stage_end, run.solution.stage_end);
   EXPECT_EQ(solved.last_backward_start, run.solution.last_backward_start);
+  EXPECT_EQ(solved.aligned_reduce_start, run.solution.aligned_reduce_start);
 }
 
 RC_GTEST_PROP(PipelineSolve, equals_the_event_simulation, ()) {
@@ -315,7 +342,8 @@ TEST(PipelineSolve, equals_the_event_simulation_on_every_small_shape) {
         for (std::int64_t m = 1; m <= 14; ++m) {
           if (schedule == ScheduleKind::dualpipe && (p % 2 != 0 || m % 2 != 0 || m < 2 * p)) { continue; }
           for (int mood = 0; mood < kMoods; ++mood) {
-            const Case c{shape_near(schedule, p, v, m), static_cast<Mood>(mood), ++seed};
+            const PipelineShape shape = shape_near(schedule, p, v, m);
+            const Case c{seed % 2 == 0 ? shape : with_pairs(shape), static_cast<Mood>(mood), ++seed};
             expect_exact(solver, c);
             ASSERT_FALSE(::testing::Test::HasFailure()) << ::rc::toString(c.seed) << " " << p << " " << v << " " << m;
           }
@@ -333,6 +361,8 @@ TEST(PipelineSolve, equals_the_event_simulation_on_deep_pipelines) {
     expect_exact(solver, {shape_near(ScheduleKind::one_f_one_b, 33, 1, 200), static_cast<Mood>(mood), 8});
     expect_exact(solver, {shape_near(ScheduleKind::interleaved, 16, 4, 160), static_cast<Mood>(mood), 9});
     expect_exact(solver, {shape_near(ScheduleKind::interleaved, 5, 7, 100), static_cast<Mood>(mood), 10});
+    expect_exact(solver,
+                 {with_pairs(shape_near(ScheduleKind::interleaved, 16, 4, 160)), static_cast<Mood>(mood), 9});
     expect_exact(solver, {shape_near(ScheduleKind::zero_bubble, 16, 1, 100), static_cast<Mood>(mood), 11});
     expect_exact(solver, {shape_near(ScheduleKind::zero_bubble, 33, 1, 50), static_cast<Mood>(mood), 12});
     expect_exact(solver, {shape_near(ScheduleKind::dualpipe, 16, 2, 146), static_cast<Mood>(mood), 13});

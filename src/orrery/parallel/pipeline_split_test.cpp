@@ -34,7 +34,7 @@ std::string text(const PipelineShape& shape, std::int64_t stage) {
     }
     out += std::to_string(task.micro_batch);
     if (task.kind == Kind::pair) {
-      out += '+' + std::to_string(1 - task.chunk) + 'B' + std::to_string(task.paired_micro_batch);
+      out += '+' + std::to_string(task.paired_chunk) + 'B' + std::to_string(task.paired_micro_batch);
     }
   }
   return out;
@@ -88,7 +88,7 @@ class Ledger {
       case Kind::weight: return weights(task.chunk, task.micro_batch);
       case Kind::pair:
         forward(task.chunk, task.micro_batch);
-        return backward(1 - task.chunk, task.paired_micro_batch, true);
+        return backward(task.paired_chunk, task.paired_micro_batch, true);
     }
   }
   [[nodiscard]] bool complete(std::int64_t chunks, std::int64_t micro_batches) const {
@@ -134,7 +134,10 @@ TEST(PipelineSplit, dualpipe_is_its_own_mirror_image) {
     if (shape.schedule != ScheduleKind::dualpipe) { continue; }
     for (std::int64_t i = 0; i < shape.stages; ++i) {
       auto mirrored = stage_order(shape, shape.stages - 1 - i);
-      for (PipelineTask& task : mirrored) { task.chunk = 1 - task.chunk; }
+      for (PipelineTask& task : mirrored) {
+        task.chunk = 1 - task.chunk;
+        if (task.kind == Kind::pair) { task.paired_chunk = 1 - task.paired_chunk; }
+      }
       EXPECT_EQ(stage_order(shape, i), mirrored);
     }
   }

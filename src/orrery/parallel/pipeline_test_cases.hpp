@@ -20,7 +20,7 @@ struct PipelineTestTimes {
   std::vector<Ticks> transfer;           // [stage that sends activations], always p entries
   std::vector<Ticks> first_forward_end;  // empty, or one per forward
   std::vector<Ticks> weight;             // if the schedule splits
-  std::vector<Ticks> pair;               // if it is dualpipe
+  std::vector<Ticks> pair;               // [pair_place()], if it has pairs
   std::vector<Ticks> last_backward_extra = {};
 
   [[nodiscard]] PipelineTimes view() const {
@@ -38,11 +38,23 @@ inline PipelineShape shape_near(ScheduleKind schedule, std::int64_t p, std::int6
   return {schedule, p, v, (m + p - 1) / p * p};
 }
 
+// The same shape with pairs, if it can have them.
+inline PipelineShape with_pairs(PipelineShape shape) {
+  const bool alternates =
+      shape.schedule == ScheduleKind::interleaved || shape.schedule == ScheduleKind::one_f_one_b;
+  shape.pairs = alternates && (shape.stages == 1 || shape.chunks > 1);
+  return shape;
+}
+
 inline std::size_t cells_of(const PipelineShape& shape) {
   return static_cast<std::size_t>(shape.stages * shape.chunks);
 }
 
-// Equal stages. Under dualpipe a pair takes as long as its parts.
+inline std::size_t pair_places_of(const PipelineShape& shape) {
+  return cells_of(shape) * static_cast<std::size_t>(shape.chunks);
+}
+
+// Equal stages. A pair takes as long as its parts.
 inline PipelineTestTimes equal_times(const PipelineShape& shape, Ticks forward, Ticks backward, Ticks transfer,
                                      Ticks weight = 0) {
   const std::size_t cells = cells_of(shape);
@@ -51,7 +63,7 @@ inline PipelineTestTimes equal_times(const PipelineShape& shape, Ticks forward, 
   times.backward.assign(cells, backward);
   times.transfer.assign(static_cast<std::size_t>(shape.stages), transfer);
   if (splits_backward(shape.schedule)) { times.weight.assign(cells, weight); }
-  if (shape.schedule == ScheduleKind::dualpipe) { times.pair.assign(cells, forward + backward + weight); }
+  if (has_pairs(shape)) { times.pair.assign(pair_places_of(shape), forward + backward + weight); }
   return times;
 }
 
@@ -68,7 +80,7 @@ PipelineTestTimes drawn_times(const PipelineShape& shape, Ticks first, Draw draw
       list(cells, 1000), list(cells, 1000), list(static_cast<std::size_t>(shape.stages), 300), {}, {}, {}};
   if (first > 0) { times.first_forward_end = list(cells, first); }
   if (splits_backward(shape.schedule)) { times.weight = list(cells, 1000); }
-  if (shape.schedule == ScheduleKind::dualpipe) { times.pair = list(cells, 2000); }
+  if (has_pairs(shape)) { times.pair = list(pair_places_of(shape), 2000); }
   return times;
 }
 

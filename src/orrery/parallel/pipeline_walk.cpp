@@ -102,9 +102,9 @@ void PipelineWalk::run() {
   for (std::int64_t i = 0; i < p_; ++i) { ORRERY_ASSERT(next_[i] == begin_[i + 1]); }
 }
 
-// The cell of the other chunk for the backward of a pair; otherwise the task's own cell.
-std::int64_t PipelineWalk::backward_cell(const PipelineTask& task, std::int64_t cell) const {
-  return task.kind == Kind::pair ? cell - task.chunk + (1 - task.chunk) : cell;
+// The cell of the backward of a pair.
+std::int64_t PipelineWalk::backward_cell(const PipelineTask& pair, std::int64_t cell) {
+  return cell - pair.chunk + pair.paired_chunk;
 }
 
 PipelineWalk::Input PipelineWalk::input(const PipelineTask& task, std::int64_t cell) const {
@@ -119,7 +119,8 @@ PipelineWalk::Input PipelineWalk::input(const PipelineTask& task, std::int64_t c
       return {0, times_.weight[to_index(cell)]};
     case Kind::pair: {
       const Ticks other = backward_ready_[backward_cell(task, cell) * m_ + task.paired_micro_batch];
-      return {std::max(forward_ready_[place], other), times_.pair[to_index(cell)]};
+      const std::size_t pair = pair_place(shape_, cell / v_, task.chunk, task.paired_chunk);
+      return {std::max(forward_ready_[place], other), times_.pair[pair]};
     }
   }
   ORRERY_ASSERT(false);
@@ -185,6 +186,9 @@ void PipelineWalk::read(PipelineSolution& solution) const {
       while (!completes(storage_.tasks[to_index(t)])) { --t; }
       const bool whole = splits && storage_.tasks[to_index(t)].kind == Kind::backward;
       solution.last_backward_start[to_index(cell)] = whole ? end_[t] - times_.weight[to_index(cell)] : start_[t];
+      if (!solution.aligned_reduce_start.empty()) {  // interleaved: only backwards follow
+        solution.aligned_reduce_start[to_index(cell)] = end_[std::min(t + i, begin_[i + 1] - 1)];
+      }
     }
   }
 }

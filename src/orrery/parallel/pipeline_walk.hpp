@@ -24,7 +24,7 @@ class PipelineWalk {
 
   void run();
 
-  // Fills stage_end and last_backward_start, which must have their sizes.
+  // Fills stage_end, last_backward_start and, unless it is empty, aligned_reduce_start, which must have their sizes.
   void read(PipelineSolution& solution) const;
 
   // The task list of a stage, and when its tasks start and end.
@@ -45,7 +45,7 @@ class PipelineWalk {
   [[nodiscard]] Input input(const PipelineTask& task, std::int64_t cell) const;
   void finish_forward(std::int64_t cell, std::int64_t micro_batch, Ticks end);
   void finish_backward(std::int64_t cell, std::int64_t micro_batch, Ticks end);
-  [[nodiscard]] std::int64_t backward_cell(const PipelineTask& task, std::int64_t cell) const;
+  [[nodiscard]] static std::int64_t backward_cell(const PipelineTask& pair, std::int64_t cell);
   [[nodiscard]] Ticks extra(const PipelineTask& task, std::int64_t cell) const;
 
   static constexpr Ticks kMissing = std::numeric_limits<Ticks>::max();

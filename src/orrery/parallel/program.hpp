@@ -230,6 +230,11 @@ struct Program {
 // Chunks that a rank holds: vpp, or 2 under DualPipe.
 [[nodiscard]] std::int64_t chunks_of(const Plan& plan);
 
+// Whether dispatch and combine overlap with another micro-batch in pairs (PipelineShape::pairs): stacks with
+// overlap_dispatch, without pipeline or with several chunks, where not all is recomputed. Megatron-Core has the same
+// conditions (overlap_moe_expert_parallel_comm; megatron/core/transformer/transformer_config.py, read 2026-11).
+[[nodiscard]] bool overlaps_dispatch(const workload::Model& model, const Plan& plan, const hardware::Stack& stack);
+
 // Whether the input of a chunk's forward, or backward, pass comes from another chunk.
 [[nodiscard]] bool receives_activations(const Plan& plan, std::int64_t stage, std::int64_t chunk);
 [[nodiscard]] bool receives_gradients(const Plan& plan, std::int64_t stage, std::int64_t chunk);

@@ -32,15 +32,11 @@ std::string against(Seconds time, Seconds other) {
 std::string times_text(const results::PlanSimulation& plan) {
   const Seconds estimate = plan.estimate.step_time, unshared = of_ns(plan.unshared_ns),
                 simulated = of_ns(plan.simulation.makespan_ns());
-  const Seconds of_graphs = plan.estimate_of_graphs;
   Table table;
   table.column("", Table::Align::left).column("time").column("against estimate", Table::Align::left);
   table.row({"estimate", exact(estimate), ""});
-  if (of_graphs != estimate) {
-    table.row({"estimate without what graphs lack", exact(of_graphs), against(of_graphs, estimate)});
-  }
-  table.row({"simulated", exact(simulated), against(simulated, of_graphs)});
-  table.row({"  without contention", exact(unshared), against(unshared, of_graphs)});
+  table.row({"simulated", exact(simulated), against(simulated, estimate)});
+  table.row({"  without contention", exact(unshared), against(unshared, estimate)});
   return table.text();
 }
 
@@ -84,7 +80,6 @@ std::string plan_simulation_json(const results::PlanSimulation& plan, const std:
     return json_object({{"kind", cost.kind}, {"step_s", of_ns(cost.apart_ns)}});
   });
   config::add_fields(head, {{"plan", json_object({{"estimate_step_s", plan.estimate.step_time},
-                                                  {"estimate_of_graphs_s", plan.estimate_of_graphs},
                                                   {"simulated_step_s", of_ns(plan.simulation.makespan_ns())},
                                                   {"unshared_step_s", of_ns(plan.unshared_ns)},
                                                   {"contention", contention_json(plan.simulation.contention)},

@@ -19,8 +19,6 @@ struct SharingCost {
 struct PlanSimulation {
   Simulation simulation;
   Estimate estimate;
-  // The estimate without dispatch that overlaps with another micro-batch, which graphs do not have.
-  Seconds estimate_of_graphs;
   std::uint64_t unshared_ns = 0;    // the same simulation, in which no call shares ports with another
   std::vector<SharingCost> apart;   // by kind of Simulation::contention; empty if ports cost nothing, or not simulated
   std::vector<std::string> chosen;  // values of the plan that the request does not give
