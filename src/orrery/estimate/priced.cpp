@@ -65,11 +65,6 @@ Cost& Cost::add(double count, const Cost& other) {
   return *this;
 }
 
-double slowed_share(Seconds kernels, Seconds time, double part) {
-  const Seconds slowed = (1.0 / (1.0 - part)) * kernels;
-  return kernels > Seconds(0) ? slowed / (slowed + max(Seconds(0), time - kernels)) : 0.0;
-}
-
 Cost operator*(double count, Cost cost) {
   cost.time *= count;
   cost.compute *= count;
@@ -282,11 +277,10 @@ Seconds time_on_cores(const std::vector<Cost>& blocks, OptionalBlockId id) {
   return cost.time - cost.of(TrafficKind::host).busy;
 }
 
-// How much longer work takes while concurrent collectives occupy a part of the cores: its kernels run at the remaining
-// speed while they run, or until the work ends.
-Seconds interference_loss(const Cost& work, Seconds collectives, double part) {
-  const Seconds kernels = work.kernels();
-  return min(part * slowed_share(kernels, work.time, part) * collectives, part / (1.0 - part) * kernels);
+// How much longer compute takes while concurrent collectives occupy a part of the cores: it runs at the remaining speed
+// while they run, or until it ends.
+Seconds interference_loss(Seconds work, Seconds collectives, double part) {
+  return min(part * collectives, part / (1.0 - part) * work);
 }
 
 // What gathers and reductions do to concurrent executions: found once for executions that run concurrently with the
@@ -306,7 +300,7 @@ class ConcurrentEffects {
     sharing_ = concurrency_.ports == nullptr ? Sharing{} : sharing_of(work);
     if (concurrency_.interference > 0.0) {
       slowed_ =
-          interference_loss(blocks_[work.index()], time_on_cores(blocks_, next) + time_on_cores(blocks_, reduced),
+          interference_loss(blocks_[work.index()].time, time_on_cores(blocks_, next) + time_on_cores(blocks_, reduced),
                             concurrency_.interference);
     }
   }

@@ -48,9 +48,6 @@ struct Cost {
   std::array<CommunicationTime, kTrafficKinds> traffic;  // [TrafficKind]
   Flops recompute_flops;
 
-  // Without waiting for communication, launches and the second tier.
-  [[nodiscard]] Seconds kernels() const { return compute + (recompute - recompute_waits) + optimizer; }
-
   [[nodiscard]] const CommunicationTime& of(TrafficKind kind) const { return traffic[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] CommunicationTime& of(TrafficKind kind) { return traffic[static_cast<std::size_t>(kind)]; }
 
@@ -58,9 +55,6 @@ struct Cost {
   Cost& add(double count, const Cost& other);
   friend Cost operator*(double count, Cost cost);
 };
-
-// The share of time in which kernels run that lose `part` of their rate, if they would take `kernels` of `time`.
-[[nodiscard]] double slowed_share(Seconds kernels, Seconds time, double part);
 
 using parallel::Route;
 using parallel::route_of;

@@ -387,27 +387,15 @@ class StepSolution {
       }
     }
     const Seconds overlapped = chunks_ == 1 ? Seconds(0) : max(Seconds(0), reduced - max(Seconds(0), stream - end));
+    const double interference = solver_.stack_.overlap.interference;
     const Seconds gathers = overlapped_gathers(stage);
     const Contention at_start = gather_contention(stage, gathers);
     const Seconds later = at_start.longer + at_start.left;
-    const Seconds lost = max(Seconds(0), solver_.stack_.overlap.interference * overlapped - slowed) +
-                         loss_by_gathers(stage, gathers);
+    const Seconds lost = max(Seconds(0), interference * overlapped - slowed) + interference * gathers;
     const Contention ports = reduction_contention(stage, reduced, overlapped, end - first);
     const Seconds tasks_end = end + max(Seconds(0), ports.longer - shared);
     return later + max(stream, tasks_end + max(lost, ports.left)) +
            segment_time(rank_class.finish_reduce, step_.blocks);
-  }
-
-  // How much longer the kernels of a stage's first forwards take while gathers of updated weights run.
-  [[nodiscard]] Seconds loss_by_gathers(std::size_t stage, Seconds gathers) const {
-    const double part = solver_.stack_.overlap.interference;
-    if (part == 0.0 || !(gathers > Seconds(0))) { return {}; }
-    Seconds kernels, time;
-    for (std::size_t c = 0; c < chunks_; ++c) {
-      kernels += chunk_cost(stage, c).forward.kernels();
-      time += chunk_cost(stage, c).forward.time;
-    }
-    return part * slowed_share(kernels, time, part) * gathers;
   }
 
   void find_critical_stage() {
