@@ -127,8 +127,8 @@ class BatchSolver {
     generation_.prefill = free_.back();
   }
 
-  // A micro-batch decodes as soon as its own prefill has ended, and a stage when it has done all prefill. Without stages
-  // all sequences decode in one pass.
+  // A micro-batch decodes as soon as its own prefill has ended, and a stage when it has done all prefill. Without
+  // stages all sequences decode in one pass.
   void run_decode() {
     const auto& job = program_.job;
     const Bytes transfer = program_.transfer_bytes / static_cast<double>(job.prompt);  // one token of each sequence

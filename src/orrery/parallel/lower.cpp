@@ -258,7 +258,8 @@ class PlanLowering {
       const auto owners = std::min(ranks, static_cast<std::int64_t>(number));
       if (ranks <= 1 || owners < 1) { return; }
       const Bytes bytes = weights / static_cast<double>(owners) * context_.weight_element;
-      const BlockId block = context_.add_block(collective_block("weights.broadcast", Collective::broadcast, group, bytes));
+      const BlockId block =
+          context_.add_block(collective_block("weights.broadcast", Collective::broadcast, group, bytes));
       rank_class.finish.push_back({block, owners});
     };
     append(plan_.sharded_copies() > 1 ? GroupKind::shard : GroupKind::dp, plan_.shards(), tensors.dense,

@@ -90,10 +90,10 @@ struct SliceKey {
   workload::TagSet replayed = {};  // recompute
   bool some_layers = false;        // recompute applies to some layers of a chunk and not to others
   TpOverlap tp_overlap = TpOverlap::none;
-  bool splits = false;         // weight gradients are tasks of their own
-  bool accumulates = false;    // gradients of several micro-batches are accumulated
-  bool copies_table = false;   // the last stage holds the token table as well
-  std::int64_t sequences = 0;  // inference: sequences of a replica, each of which has a KV cache
+  bool splits = false;                // weight gradients are tasks of their own
+  bool accumulates = false;           // gradients of several micro-batches are accumulated
+  bool copies_table = false;          // the last stage holds the token table as well
+  std::int64_t sequences = 0;         // inference: sequences of a replica, each of which has a KV cache
   std::int64_t decoded_together = 0;  // inference: sequences_decoded_together()
 
   friend bool operator==(const SliceKey&, const SliceKey&) = default;

@@ -290,8 +290,8 @@ TEST(Lower, mixtral_8x7b_by_hand) {
   EXPECT_EQ(test::call_of(reduce[1]).bytes, Bytes(4.0 * kExperts));
 }
 
-// 2 of 8 experts on a rank, with 2,048 rows each: two kernels instead of one for each of the three passes of their GEMMs
-// and for each pass of their activation, the same FLOPs and bytes, and never less time.
+// 2 of 8 experts on a rank, with 2,048 rows each: two kernels instead of one for each of the three passes of their
+// GEMMs and for each pass of their activation, the same FLOPs and bytes, and never less time.
 TEST(Lower, experts_without_grouped_gemms_run_one_after_another) {
   Case c;
   c.model = test::llama(2, 1024, 16, 8, 2048, 4096);

@@ -225,8 +225,7 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   need.weights += sizes.in_place.weights;
   need.tables = sizes.in_place.weights;
   if (job.is_inference()) {
-    need.activations =
-        max(sizes.working * prefill_share(job, plan, stack.storage.prefill_tokens), sizes.decoding);
+    need.activations = max(sizes.working * prefill_share(job, plan, stack.storage.prefill_tokens), sizes.decoding);
     need.kv_cache = sizes.kv_cache;
     need.buffers = sizes.converted;
     return need;

@@ -161,8 +161,9 @@ RC_GTEST_PROP(Memory, zero_2_reduced_once_a_step_needs_what_zero_1_needs, ()) {
   for (std::size_t s = 0; s < first.size(); ++s) { RC_ASSERT(third[s].gradients == first[s].gradients); }
 }
 
-// An offloaded optimizer state takes the master copy with it, except at ZeRO-3 where the shards are that copy: they stay
-// on the device, and weights that nobody shards (experts with one replica) are stored there in 4 bytes instead of 2.
+// An offloaded optimizer state takes the master copy with it, except at ZeRO-3 where the shards are that copy: they
+// stay on the device, and weights that nobody shards (experts with one replica) are stored there in 4 bytes instead
+// of 2.
 RC_GTEST_PROP(Memory, a_higher_zero_stage_never_needs_more_but_for_the_parts_at_work, ()) {
   Case c = drawn_case();
   c.plan.shard = 0;

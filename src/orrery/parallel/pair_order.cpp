@@ -24,12 +24,12 @@ enum class Turn : std::uint8_t {
 struct Rule {
   Turn turn = Turn::alternate;
   std::uint8_t first = 0;  // half
-  std::size_t lead = 0;    // strides that the first half runs before the other one begins
+  std::size_t lead = 0;    // how many more strides the first half runs before the other one begins
 };
 
 // Each of them is the best one of some pairs of random jobs.
-constexpr std::array kRules = {Rule{Turn::alternate, 1, 0}, Rule{Turn::even_shares, 0, 0}, Rule{Turn::alternate, 1, 2},
-                               Rule{Turn::alternate, 0, 2}, Rule{Turn::alternate, 0, 0},   Rule{Turn::sequence, 1, 0}};
+constexpr std::array kRules = {Rule{Turn::alternate, 1, 0}, Rule{Turn::even_shares, 0, 0}, Rule{Turn::alternate, 1, 1},
+                               Rule{Turn::alternate, 1, 2}, Rule{Turn::alternate, 0, 2},   Rule{Turn::sequence, 1, 0}};
 
 // What sums of the same times in another order may differ by.
 constexpr double kRounding = 1.0 - 1e-12;
@@ -88,7 +88,8 @@ class PairPlay {
     if (turn == rule.first && mine.strides <= rule.lead) { return false; }
     switch (rule.turn) {
       case Turn::alternate: return true;
-      case Turn::even_shares: return mine.strides * other.list->strides.size() >= other.strides * mine.list->strides.size();
+      case Turn::even_shares:
+        return mine.strides * other.list->strides.size() >= other.strides * mine.list->strides.size();
       case Turn::sequence: return false;
     }
     return false;
@@ -206,9 +207,7 @@ PairOrder pair_order(const Program& program, ItemTimes& times, const ChunkProgra
   return fastest(program, times, forward, backward, true);
 }
 
-std::vector<PairOrder> pair_orders(const Program& program, ItemTimes& times) {
-  return all_pairs(program, times, true);
-}
+std::vector<PairOrder> pair_orders(const Program& program, ItemTimes& times) { return all_pairs(program, times, true); }
 
 std::vector<Seconds> pair_times(const Program& program, ItemTimes& times) {
   std::vector<Seconds> found;

@@ -26,7 +26,7 @@
 namespace orrery::parallel {
 
 struct PairOrder {
-  Seconds time;                      // from the start of the pair until both halves have ended
+  Seconds time;                           // from the start of the pair until both halves have ended
   std::vector<std::uint8_t> halves = {};  // [step]: 0 of the forward, 1 of the backward
 };
 

@@ -58,7 +58,9 @@ HalfSteps PairSteps::of(std::span<const SegmentRun> runs) {
     if (!segment->empty()) { begin.gather = calls_of(segment->front().gather); }
     append(half, begin);
     for (std::size_t use = 0; use < segment->size(); ++use) {
-      for (std::int64_t done = 0; done < (*segment)[use].repeat; ++done) { append_execution(*segment, use, done, half); }
+      for (std::int64_t done = 0; done < (*segment)[use].repeat; ++done) {
+        append_execution(*segment, use, done, half);
+      }
     }
     end.awaits_overlapped = waits_for_overlapped;
     append(half, end);

@@ -65,8 +65,8 @@ struct PairStride {
 struct HalfSteps {
   std::vector<PairStep> steps;
   std::vector<PairStride> strides;
-  std::uint32_t most_items = 0;  // of a block
-  Seconds kernels;               // time of all of them
+  std::uint32_t most_items = 0;   // of a block
+  Seconds kernels;                // time of all of them
   bool ends_with_kernel = false;  // of the last stride
 };
 
