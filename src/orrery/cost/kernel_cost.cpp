@@ -75,7 +75,9 @@ double tiled_seconds(const Kernel& kernel, const Tile& tile, std::int64_t cores,
   const double scale = kernel.flops.value() / (useful * rate * tile.efficiency) * area;
   const double whole = scale * real(ceil_div(tiles, cores)) * (real(kernel.k) + kFillDepth);
   if (2 * tiles > cores || kernel.k <= kSmallestSplit) { return whole; }
-  const double reduction = real(kernel.batch) * real(kernel.m) * real(kernel.n) * kPartialBytes / partial_rate;
+  const double repeats = std::max(1.0, kernel.flops.value() / (2.0 * useful));  // of GEMMs one after another
+  const double reduction =
+      repeats * real(kernel.batch) * real(kernel.m) * real(kernel.n) * kPartialBytes / partial_rate;
   const auto split_in = [&](std::int64_t most) {
     const double parts = real(std::min(cores / tiles, most));
     return scale * (std::max(real(kernel.k) / parts, real(kSmallestSplit)) + kFillDepth) + parts * reduction;

@@ -127,11 +127,13 @@ class BatchSolver {
     generation_.prefill = free_.back();
   }
 
-  // A micro-batch decodes as soon as its own prefill has ended, and a stage when it has done all prefill.
+  // A micro-batch decodes as soon as its own prefill has ended, and a stage when it has done all prefill. Without
+  // stages all sequences decode in one pass.
   void run_decode() {
     const auto& job = program_.job;
     const Bytes transfer = program_.transfer_bytes / static_cast<double>(job.prompt);  // one token of each sequence
     const Seconds back = return_time();
+    ready_.resize(static_cast<std::size_t>(decode_passes(job, program_.plan)));
     Seconds end = generation_.prefill;
     std::vector<Cost> costs(decode_.size());
     for (std::int64_t token = 1; token < job.generate; ++token) {
@@ -266,7 +268,8 @@ std::vector<results::Term> terms(const Context& context, const Program& program,
   const auto m = static_cast<double>(program.pipeline.micro_batches);
   TermWriter writer(context, program);
   writer.add(chunk.forward, "prefill", m);
-  writer.add(chunk.decode, "decode", m * static_cast<double>(program.job.generate - 1));
+  const auto passes = static_cast<double>(decode_passes(program.job, program.plan));
+  writer.add(chunk.decode, "decode", passes * static_cast<double>(program.job.generate - 1));
   return writer.take();
 }
 

@@ -136,10 +136,11 @@ TEST(Inference, the_pipeline_follows_its_recurrence) {
       const Seconds started = latest;
       std::vector<Seconds> left, busy_until(stages);  // a micro-batch decodes when its own prefill has ended
       for (const auto& ends : end) { left.push_back(ends.back()); }
+      if (pp == 1) { left = {left.back()}; }  // all sequences together
       for (std::size_t i = 0; i < stages; ++i) { busy_until[i] = end.back()[i]; }
       const Seconds back = hop(stages - 1, Bytes(8.0 * static_cast<double>(s.plan.micro_batch)));
       for (std::int64_t token = 1; token < s.job.generate; ++token) {
-        for (std::size_t j = 0; j < end.size(); ++j) {
+        for (std::size_t j = 0; j < left.size(); ++j) {
           Seconds at = left[j] + back;
           for (std::size_t i = 0; i < stages; ++i) {
             if (i > 0) { at += hop(i - 1, program.transfer_bytes / static_cast<double>(s.job.prompt)); }
@@ -152,6 +153,23 @@ TEST(Inference, the_pipeline_follows_its_recurrence) {
       const Seconds decode = *std::max_element(left.begin(), left.end()) - started;
       EXPECT_NEAR(generation.decode.value(), decode.value(), 1e-9 * decode.value()) << pp << " " << cuts;
     }
+  }
+}
+
+// Prompts are read in parts, and the weights once for every generated token.
+TEST(Inference, without_stages_decode_does_not_depend_on_how_prompts_are_split) {
+  const auto with_micro_batch = [](std::int64_t micro_batch) {
+    Served s(8, 256, 12);
+    s.spread(2, 1, 1, micro_batch);
+    return s;
+  };
+  const Served whole = with_micro_batch(8);
+  for (const std::int64_t micro_batch : {1, 2, 4}) {
+    const Served split = with_micro_batch(micro_batch);
+    const double decode = whole.solved().decode.value();
+    EXPECT_NEAR(split.solved().decode.value(), decode, 1e-12 * decode);
+    EXPECT_GT(split.solved().prefill, whole.solved().prefill);
+    EXPECT_LT(split.program().memory[0].activations, whole.program().memory[0].activations);
   }
 }
 

@@ -119,18 +119,18 @@ class StepSolution {
     step_.pairs.clear();
     if (!has_pairs()) { return; }
     parallel::ItemTimes times(program_, solver_.fabric_, solver_.prices_);
-    const auto orders = parallel::pair_orders(program_, times);
+    const auto pairs = parallel::pair_times(program_, times);
     for (std::size_t f = 0; f < program_.chunks.size(); ++f) {
       for (std::size_t b = 0; b < program_.chunks.size(); ++b) {
         const parallel::ChunkProgramId forward(f), backward(b);
-        const auto& order = orders[parallel::pair_index(program_, forward, backward)];
-        step_.pairs.push_back(order.halves.empty() ? PairCost{} : price_pair(order, forward, backward));
+        const Seconds time = pairs[parallel::pair_index(program_, forward, backward)];
+        step_.pairs.push_back(time > Seconds(0) ? price_pair(time, forward, backward) : PairCost{});
       }
     }
   }
 
   // What slows a half that is alone (Concurrency) slows the pair as much.
-  [[nodiscard]] PairCost price_pair(const parallel::PairOrder& order, parallel::ChunkProgramId forward,
+  [[nodiscard]] PairCost price_pair(Seconds alone, parallel::ChunkProgramId forward,
                                     parallel::ChunkProgramId backward) const {
     const auto price = [&](parallel::ChunkProgramId id) { return price_chunk(program_.chunks[id], step_.blocks, {}); };
     const Seconds apart =
@@ -139,7 +139,7 @@ class StepSolution {
     if (concurrency().interference > 0.0 || concurrency().ports != nullptr) {
       lost = max(Seconds(0), apart - (price(forward).forward_time() + price(backward).whole_backward()));
     }
-    const Seconds time = lost + order.time;
+    const Seconds time = lost + alone;
     return {time, apart - time};
   }
 

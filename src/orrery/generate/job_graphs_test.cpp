@@ -52,9 +52,10 @@ class Counting {
       const auto& chunk = program_.program_of(place);
       if (program_.job.is_inference()) {
         const auto m = static_cast<double>(program_.pipeline.micro_batches);
+        const auto passes = static_cast<double>(parallel::decode_passes(program_.job, program_.plan));
         add(chunk.forward, stages * m, 0);
         for (std::int64_t token = 1; token < program_.job.generate; ++token) {
-          add(chunk.decode, stages * m, token - 1);
+          add(chunk.decode, stages * passes, token - 1);
         }
         continue;
       }

@@ -21,7 +21,9 @@ void RequestBatches::write(std::int64_t batches) {
   starts_.resize(static_cast<std::size_t>(program_.pipeline.micro_batches));
   for (batch_ = 0; batch_ < batches; ++batch_) {
     for (std::int64_t token = 0; token < program_.job.generate; ++token) {
-      for (std::int64_t k = 0; k < program_.pipeline.micro_batches && !streams_.writer().failed(); ++k) {
+      const std::int64_t passes =
+          token == 0 ? program_.pipeline.micro_batches : decode_passes(program_.job, program_.plan);
+      for (std::int64_t k = 0; k < passes && !streams_.writer().failed(); ++k) {
         NodeIds start = work_.compute;
         run(token, k);
         starts_[static_cast<std::size_t>(k)] = start;

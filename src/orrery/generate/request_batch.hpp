@@ -1,4 +1,5 @@
-// Batches of requests on one rank: the prefill of every micro-batch, then a token of every micro-batch at a time.
+// Batches of requests on one rank: the prefill of every micro-batch, then a token of every micro-batch at a time, or
+// of all sequences together where there are no stages.
 #pragma once
 
 #include <cstdint>

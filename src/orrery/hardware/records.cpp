@@ -343,7 +343,9 @@ Record<FusionPolicy> fusion_policy() {
                 "weight-gradient GEMMs accumulate into the gradient buffer")
       .optional("fused_decode_rotary", &FusionPolicy::decode_rotary,
                 "inference: rotary positions are part of attention's kernels")
-      .optional("fused_experts", &FusionPolicy::experts, "activation and casts of experts are part of their GEMMs");
+      .optional("fused_experts", &FusionPolicy::experts, "activation and casts of experts are part of their GEMMs")
+      .optional("grouped_experts", &FusionPolicy::grouped_experts,
+                "the GEMMs of a rank's experts are one grouped GEMM; else experts run one after another");
 }
 
 Record<OverlapPolicy> overlap_policy() {
@@ -403,6 +405,9 @@ Record<OptimizerPolicy> optimizer_policy() {
           "shards_are_master", &OptimizerPolicy::shards_are_master,
           "ZeRO-3: the sharded weights are the master copy; the copy that is computed with exists only while it is "
           "gathered")
+      .optional("owns_whole_tensors", &OptimizerPolicy::owns_whole_tensors,
+                "ZeRO-1: a rank owns whole tensors; gradients are all-reduced, and each owner broadcasts its weights "
+                "after the update; else every rank owns an equal part of all weights")
       .optional("moment_element", &OptimizerPolicy::state_element,
                 "optimizer state per weight with Adam, all moments together", {.max = Bytes(64.0), .unit = "B"});
 }

@@ -54,6 +54,7 @@ struct FusionPolicy {
   bool gradient_accumulation = true;  // weight-gradient GEMMs accumulate into the gradient buffer
   bool decode_rotary = false;         // rotary positions are part of the attention kernel of generated tokens
   bool experts = false;               // activation and casts between the two GEMMs of experts are part of the GEMMs
+  bool grouped_experts = true;        // one grouped GEMM for all experts of a rank; else they run one after another
 };
 
 // What runs concurrently with compute.
@@ -104,10 +105,12 @@ struct DispatchPolicy {
 };
 
 struct OptimizerPolicy {
-  Bytes master_element{4.0};       // master copy of a weight; 0: weights are their own master
-  bool shards_are_master = false;  // ZeRO-3: the sharded weights are the master copy, and the copy that is computed
-                                   // with exists only while it is gathered (PyTorch FSDP)
-  Bytes state_element{8.0};        // of Adam, or of the stack's only optimizer: state per weight, all moments together
+  Bytes master_element{4.0};        // master copy of a weight; 0: weights are their own master
+  bool shards_are_master = false;   // ZeRO-3: the sharded weights are the master copy, and the copy that is computed
+                                    // with exists only while it is gathered (PyTorch FSDP)
+  bool owns_whole_tensors = false;  // ZeRO-1: a rank owns whole tensors, not an equal part of all: gradients are
+                                    // all-reduced, and each owner broadcasts the weights that it has updated
+  Bytes state_element{8.0};         // of Adam, or of the stack's only optimizer: state per weight, all moments together
   OptimizerKind kind = OptimizerKind::adam;  // of the job; adam: the optimizer that state_element describes
 
   [[nodiscard]] Bytes state() const { return state_per_weight(kind, state_element); }

@@ -190,9 +190,9 @@ CollectiveAlgorithm Fabric::links_only(int dimension) const {
   throw_internal_error("known wiring", __FILE__, __LINE__);
 }
 
+// NCCL broadcasts along rings only (its tuning of algorithms, src/graph/tuning.cc, read 2026-11).
 bool Fabric::offers_tree(Collective collective, const Extent& outermost) const {
-  return (collective == Collective::all_reduce || collective == Collective::broadcast) &&
-         has_library_trees(cluster_, outermost.dimension);
+  return collective == Collective::all_reduce && has_library_trees(cluster_, outermost.dimension);
 }
 
 // Between nodes, libraries build as many rings through all members as a node has members, each with a part of the

@@ -239,6 +239,7 @@ TEST(Blocks, growth_is_written_with_its_kernel) {
   job.task = Task::inference;
   job.prompt = 64;
   job.generate = 8;
+  job.global_batch = 1;
   const auto model = test::llama(2, 1024, 16, 8, 2048, 4096);
   const auto slice = slice_of(job, {}, workload::Pass::decode);
   const Block block = forward_block("", workload::layer_operators(model, {}, slice, {}), {});

@@ -268,7 +268,9 @@ class PlanLowering {
     if (context_.stack.gradients.norm) { append_finish(rank_class.finish, norm_block(owned)); }
     append_finish(rank_class.finish,
                   optimizer_block(context_, rank_class.parameters, rank_class.expert_parameters, sizes.matrices));
-    if ((plan_.zero == 1 || plan_.zero == 2) && !context_.gathers_under_forward()) {
+    if (context_.owns_whole_tensors()) {
+      append_broadcasts(rank_class, sizes.tensors);
+    } else if ((plan_.zero == 1 || plan_.zero == 2) && !context_.gathers_under_forward()) {
       Block gather{"weights.gather", {}};
       append_gather(gather, context_, rank_class.parameters * element, rank_class.expert_parameters * element);
       append_finish(rank_class.finish, std::move(gather));
@@ -286,6 +288,21 @@ class PlanLowering {
       append_transfer(store, store.name, stored, is_master ? TierTransfer::both : TierTransfer::store);
       append_finish(rank_class.finish, std::move(store));
     }
+  }
+
+  // One broadcast of every owner of tensors, one after another: all of its tensors are one buffer.
+  void append_broadcasts(RankClass& rank_class, const Tensors& tensors) {
+    const auto append = [&](GroupKind group, std::int64_t ranks, double number, double weights) {
+      const auto owners = std::min(ranks, static_cast<std::int64_t>(number));
+      if (ranks <= 1 || owners < 1) { return; }
+      const Bytes bytes = weights / static_cast<double>(owners) * context_.weight_element;
+      const BlockId block =
+          context_.add_block(collective_block("weights.broadcast", Collective::broadcast, group, bytes));
+      rank_class.finish.push_back({block, owners});
+    };
+    append(plan_.sharded_copies() > 1 ? GroupKind::shard : GroupKind::dp, plan_.shards(), tensors.dense,
+           rank_class.parameters);
+    append(GroupKind::expert_dp, plan_.expert_replicas(), tensors.expert, rank_class.expert_parameters);
   }
 
   // Reads every gradient, and all-reduces one number over all ranks.

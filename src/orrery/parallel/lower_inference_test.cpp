@@ -30,6 +30,7 @@ RC_GTEST_PROP(LowerInference, a_batch_of_requests_goes_forward_only_and_computes
   c.model.mtp_layers = 0;  // unused in inference, and not stored
   const Program program = lowered(c);
   const double m = test::micro_batches_of_chunk(program), ranks = real(c.plan.stage_ranks());
+  const double passes = real(decode_passes(c.job, c.plan));
   double prefill = 0.0, decode = 0.0;
   for (const auto& rank_class : program.classes) {
     RC_ASSERT(rank_class.finish.empty());
@@ -38,11 +39,13 @@ RC_GTEST_PROP(LowerInference, a_batch_of_requests_goes_forward_only_and_computes
     const auto& chunk = program.program_of(rank_class.chunks.front());
     RC_ASSERT(chunk.backward.empty() && chunk.last_backward.empty() && chunk.weight.empty());
     prefill += m * ranks * real(rank_class.stages) * flops_of(program, chunk.forward);
-    decode += m * ranks * real(rank_class.stages) * flops_of(program, chunk.decode);
+    decode += passes * ranks * real(rank_class.stages) * flops_of(program, chunk.decode);
   }
   const Plan one;
   const auto expected = [&](workload::Pass pass) {
-    return real(c.job.global_batch) * test::whole_model(c, slice_of(c.job, one, pass)).flops;
+    workload::Slice slice = slice_of(c.job, one, pass);
+    slice.micro_batch = 1;
+    return real(c.job.global_batch) * test::whole_model(c, slice).flops;
   };
   RC_ASSERT(std::abs(prefill - expected(workload::Pass::prefill)) <= 1e-11 * prefill);
   if (c.job.generate == 1) { return; }

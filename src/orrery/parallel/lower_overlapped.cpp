@@ -22,13 +22,15 @@ void append_host_update(Block& block, std::string_view name, Bytes touched, cons
   block.items.push_back({name, Purpose::optimizer, CollectiveLaunch{call}});
 }
 
-// Under hybrid sharding gradients are reduced within each sharded copy, then over the copies.
+// Under hybrid sharding gradients are reduced within each sharded copy, then over the copies; for owners of whole
+// tensors, which no reduce-scatter divides, over all replicas at once.
 void append_reduction(Block& block, const LoweringContext& context, double dense, double expert) {
   const Plan& plan = context.plan();
   const Bytes element = context.stack.gradients.reduce_element;
-  const Collective collective = plan.zero == 0 ? Collective::all_reduce : Collective::reduce_scatter;
+  const bool all = plan.zero == 0 || context.owns_whole_tensors();
+  const Collective collective = all ? Collective::all_reduce : Collective::reduce_scatter;
   if (dense > 0 && plan.replicas() > 1) {
-    const bool hybrid = plan.zero > 0 && plan.sharded_copies() > 1;
+    const bool hybrid = !all && plan.sharded_copies() > 1;
     if (!hybrid || plan.shards() > 1) {
       append(block, collective, hybrid ? GroupKind::shard : GroupKind::dp, dense * element);
     }

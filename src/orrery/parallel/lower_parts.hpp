@@ -36,6 +36,7 @@ struct LoweringContext {
   // Whether updated weights of a sharded optimizer are gathered under the next forward pass. They are not where
   // transfers to the second tier would be serialized with them.
   [[nodiscard]] bool gathers_under_forward() const;
+  [[nodiscard]] bool owns_whole_tensors() const { return parallel::owns_whole_tensors(stack, plan()); }
   // Whether the last stage holds a second copy of the token table, for tied embeddings or for MTP modules. Under
   // DualPipe it holds the first stage's layers anyway.
   [[nodiscard]] bool copies_table() const;
@@ -118,10 +119,11 @@ struct SliceKey {
   workload::TagSet replayed = {};  // recompute
   bool some_layers = false;        // recompute applies to some layers of a chunk and not to others
   TpOverlap tp_overlap = TpOverlap::none;
-  bool splits = false;         // weight gradients are tasks of their own
-  bool accumulates = false;    // gradients of several micro-batches are accumulated
-  bool copies_table = false;   // the last stage holds the token table as well
-  std::int64_t sequences = 0;  // inference: sequences of a replica, each of which has a KV cache
+  bool splits = false;                // weight gradients are tasks of their own
+  bool accumulates = false;           // gradients of several micro-batches are accumulated
+  bool copies_table = false;          // the last stage holds the token table as well
+  std::int64_t sequences = 0;         // inference: sequences of a replica, each of which has a KV cache
+  std::int64_t decoded_together = 0;  // inference: sequences_decoded_together()
 
   friend bool operator==(const SliceKey&, const SliceKey&) = default;
 };

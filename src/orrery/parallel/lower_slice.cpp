@@ -27,8 +27,8 @@ bool copies_table(const workload::Model& model, const Job& job, const Plan& plan
 bool LoweringContext::copies_table() const { return parallel::copies_table(model, job(), plan()); }
 
 bool LoweringContext::gathers_under_forward() const {
-  return plan().overlaps_gathers() && stack.overlap.parameter_gather && !plan().offload.weights &&
-         !plan().offload.activations;
+  return plan().overlaps_gathers() && stack.overlap.parameter_gather && !owns_whole_tensors() &&
+         !plan().offload.weights && !plan().offload.activations;
 }
 
 BlockId LoweringContext::add_block(Block block) const {
@@ -85,6 +85,11 @@ Seconds launch_time(const Block& block, const LoweringContext& context) {
   return captured ? Seconds(0) : host_time(block, context.stack);
 }
 
+Tensors tensors_of(const Operator& op) {
+  const double number = op.expert ? static_cast<double>(std::max<std::int64_t>(op.forward.batch, 1)) : 1.0;
+  return {op.expert ? 0.0 : number, op.expert ? number : 0.0, op.parameters / number};
+}
+
 void add_stream_traffic(std::vector<Operator>& operators, double factor) {
   for (auto& op : operators) {
     for (Kernel* kernel : {&op.forward, &op.backward_input, &op.backward_weight}) {
@@ -109,6 +114,22 @@ void issue_experts_apart(std::vector<Operator>& operators) {
     if (!op.expert) { continue; }
     for (Kernel* kernel : {&op.forward, &op.backward_input, &op.backward_weight}) {
       if (kernel->kind == KernelKind::gemm) { kernel->extra_kernels = kernel->launches * (kernel->batch - 1); }
+    }
+  }
+}
+
+// Every expert's GEMMs and activation are kernels of their own, and none runs beside those of another expert.
+void run_experts_in_sequence(std::vector<Operator>& operators) {
+  int experts = 1;
+  for (auto& op : operators) {
+    if (!op.expert && op.tag != workload::OperatorTag::expert_activation) { continue; }
+    for (Kernel* kernel : {&op.forward, &op.backward_input, &op.backward_weight}) {
+      if (kernel->kind == KernelKind::gemm) {
+        experts = static_cast<int>(kernel->batch);
+        kernel->batch = 1;
+        kernel->grouped = false;
+      }
+      if (kernel->kind != KernelKind::none) { kernel->launches *= experts; }
     }
   }
 }
@@ -156,6 +177,7 @@ class SliceLowering {
 
   [[nodiscard]] std::vector<Operator> run_as_the_stack_does(std::vector<Operator> operators) const {
     add_stream_traffic(operators, context_.stack.stream_traffic);
+    if (!context_.stack.fusion.grouped_experts) { run_experts_in_sequence(operators); }
     const hardware::HostPolicy& host = context_.stack.host;
     if (host.kernel_gap > Seconds(0) || host.latency_hidden > 0.0) { add_gaps(operators, host); }
     if (context_.stack.host.kernel_launch_time > Seconds(0)) { issue_experts_apart(operators); }
@@ -275,8 +297,9 @@ class SliceLowering {
     if (options.is_layer) { add_matrices(sizes, operators); }
     part.forward = add_block(forward_block(names.forward, operators, context_.plan()));
     if (decodes() && options.decodes) {
-      part.decode =
-          add_block(forward_block(names.decode, run_as_the_stack_does(operators_of(decode_slice_)), decode_plan_));
+      const std::vector<Operator> decoding = run_as_the_stack_does(operators_of(decode_slice_));
+      sizes.decoding = largest_working_set(decoding);
+      part.decode = add_block(forward_block(names.decode, decoding, decode_plan_));
     }
     if (!context_.job().is_inference()) {
       add_backward(part, operators, options.replayed, sizes.dense + sizes.expert + options.tied);
@@ -301,18 +324,23 @@ class SliceLowering {
     PartSizes sizes;
     for (const auto& op : operators) {
       (op.expert ? sizes.expert : sizes.dense) += op.parameters;
+      if (op.parameters > 0) { sizes.tensors.add(tensors_of(op), 1.0); }
       (op.expert ? sizes.frozen_expert : sizes.frozen) += op.frozen;
       (op.expert ? sizes.expert_bytes : sizes.dense_bytes) += op.parameters * trained + op.frozen * untrained;
       sizes.in_place.weights += op.in_place.weights;
       sizes.in_place.state += op.in_place.state;
       sizes.in_place.gradients += op.in_place.gradients;
       sizes.converted = max(sizes.converted, op.converted);
-      if (context_.job().is_inference()) {
-        sizes.working = max(sizes.working, working_set(op.forward, context_.weight_element));
-      }
     }
+    if (context_.job().is_inference()) { sizes.working = largest_working_set(operators); }
     sizes.activations = activations(operators, replayed, input);
     return sizes;
+  }
+
+  [[nodiscard]] Bytes largest_working_set(const std::vector<Operator>& operators) const {
+    Bytes largest;
+    for (const auto& op : operators) { largest = max(largest, working_set(op.forward, context_.weight_element)); }
+    return largest;
   }
 
   void add_backward(Part& part, const std::vector<Operator>& operators, workload::TagSet replayed, double trained) {
@@ -373,6 +401,7 @@ SliceKey slice_key(const workload::Model& model, const Job& job, const Plan& pla
   key.accumulates = micro_batches(job, plan) > 1;
   key.copies_table = copies_table(model, job, plan);
   key.sequences = job.is_inference() ? job.global_batch / plan.dp : 0;
+  key.decoded_together = job.is_inference() ? sequences_decoded_together(job, plan) : 0;
   return key;
 }
 
@@ -389,7 +418,7 @@ std::size_t SliceHash::operator()(const SliceKey& key) const {
   mix(slice.ep | slice.etp << 20U | static_cast<std::int64_t>(slice.cp_method) << 40U | key.sequences << 44U);
   mix(key.replayed.bits() | (key.some_layers ? 1U : 0U) << 31U);
   mix(static_cast<int>(key.tp_overlap) << 4 | (slice.sequence_parallel ? 1 : 0) << 8 | (key.splits ? 1 : 0) << 9 |
-      (key.accumulates ? 1 : 0) << 10 | (key.copies_table ? 1 : 0) << 11);
+      (key.accumulates ? 1 : 0) << 10 | (key.copies_table ? 1 : 0) << 11 | key.decoded_together << 12U);
   return hash;
 }
 

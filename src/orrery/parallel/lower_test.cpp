@@ -11,6 +11,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "orrery/core/error.hpp"
+#include "orrery/cost/kernel_cost.hpp"
 #include "orrery/parallel/memory.hpp"
 #include "orrery/parallel/program.hpp"
 #include "orrery/parallel/test_totals.hpp"
@@ -287,6 +288,39 @@ TEST(Lower, mixtral_8x7b_by_hand) {
   EXPECT_EQ(test::call_of(reduce[0]).bytes, Bytes(4.0 * kDense));
   EXPECT_EQ(test::call_of(reduce[1]).group, GroupKind::expert_dp);
   EXPECT_EQ(test::call_of(reduce[1]).bytes, Bytes(4.0 * kExperts));
+}
+
+// 2 of 8 experts on a rank, with 2,048 rows each: two kernels instead of one for each of the three passes of their
+// GEMMs and for each pass of their activation, the same FLOPs and bytes, and never less time.
+TEST(Lower, experts_without_grouped_gemms_run_one_after_another) {
+  Case c;
+  c.model = test::llama(2, 1024, 16, 8, 2048, 4096);
+  c.model.experts = {.count = 8, .active = 2, .ffn = 2048};
+  c.job = {16, 4096, hardware::Precision::bf16, Task::pretrain};
+  c.plan.dp = c.plan.ep = 4;
+  c.cluster = test::cluster_of({4});
+  const Program together = lowered(c);
+  c.stack.fusion.grouped_experts = false;
+  const Program apart = lowered(c);
+  ASSERT_EQ(together.blocks.size(), apart.blocks.size());
+  int kernels = 0;
+  for (std::size_t b = 0; b < apart.blocks.size(); ++b) {
+    const auto &one = together.block(BlockId(b)).items, &other = apart.block(BlockId(b)).items;
+    ASSERT_EQ(one.size(), other.size());
+    for (std::size_t i = 0; i < one.size(); ++i) {
+      if (one[i].kernel() == nullptr) { continue; }
+      const hardware::Kernel &first = one[i].kernel()->kernel, &second = other[i].kernel()->kernel;
+      EXPECT_EQ(first.flops, second.flops) << one[i].name;
+      EXPECT_EQ(first.bytes, second.bytes) << one[i].name;
+      if (first == second) { continue; }
+      EXPECT_EQ(second.launches, 2 * first.launches) << one[i].name;
+      EXPECT_GT(cost::kernel_cost(second, c.cluster.accelerator).time,
+                cost::kernel_cost(first, c.cluster.accelerator).time)
+          << one[i].name;
+      ++kernels;
+    }
+  }
+  EXPECT_EQ(kernels, 3 * 2 + 2);
 }
 
 // 2 sequences of 128 tokens of 256 numbers in bf16: 128 KiB, sent by every rank; or a quarter from each of four ranks,

@@ -1,4 +1,5 @@
 // Traffic of a step between replicas, mirrored stages and memory tiers, and when gradients are reduced.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -137,6 +138,32 @@ TEST(LowerTraffic, more_replicas_reduce_in_fewer_collectives) {
   };
   EXPECT_EQ(collectives(4), 11);
   EXPECT_EQ(collectives(32), 2);
+}
+
+// 10 layers of 6 tensors, embedding, last norm and head: 63 tensors. The largest one, 2 x 512 x 1,365 weights, is more
+// than the 128th part of all 32,511,488.
+TEST(LowerTraffic, owners_of_whole_tensors_broadcast_their_weights_one_after_another) {
+  const double weights = 10.0 * 3'146'240 + 2.0 * 1024 * 512 + 512;
+  for (const std::int64_t dp : {4, 128}) {
+    Case c;
+    c.model = test::llama(10, 512, 8, 8, 1365, 1024);
+    c.job = {dp, 128, hardware::Precision::bf16, Task::pretrain};
+    c.plan.dp = dp;
+    c.plan.zero = 1;
+    c.cluster = test::cluster_of({dp});
+    c.stack.optimizer.owns_whole_tensors = true;
+    const Program program = lowered(c);
+    const BlockUse& last = program.classes.front().finish.back();
+    EXPECT_EQ(last.repeat, std::min<std::int64_t>(dp, 63));
+    const CollectiveCall& call = program.block(last.work).items.front().collective()->call;
+    EXPECT_EQ(call.collective, Collective::broadcast);
+    EXPECT_DOUBLE_EQ(real(last.repeat) * call.bytes.value(), 2.0 * weights);
+    EXPECT_DOUBLE_EQ(bytes_of(program, GroupKind::dp, Collective::all_reduce), 4.0 * weights);
+    EXPECT_EQ(bytes_of(program, GroupKind::dp, Collective::reduce_scatter), 0.0);
+    EXPECT_EQ(bytes_of(program, GroupKind::dp, Collective::all_gather), 0.0);
+    const double most = dp == 4 ? weights / 4.0 : 2.0 * 512 * 1365;
+    EXPECT_DOUBLE_EQ(program.memory.front().optimizer.value(), 12.0 * most);
+  }
 }
 
 // Reduced once a step, ZeRO-2 does what ZeRO-1 does.

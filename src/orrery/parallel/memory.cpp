@@ -48,6 +48,7 @@ StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, Pa
     const auto count = static_cast<double>(use.repeat);
     sizes.dense += count * part.dense;
     sizes.expert += count * part.expert;
+    sizes.tensors.add(part.tensors, count);
     sizes.frozen += count * part.frozen;
     sizes.frozen_expert += count * part.frozen_expert;
     sizes.dense_bytes += count * part.dense_bytes;
@@ -58,6 +59,7 @@ StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, Pa
     for (const auto& one : part.matrices) { add_matrices(sizes.matrices, one, count); }
     sizes.kv_cache += count * part.kv_cache;
     sizes.working = max(sizes.working, part.working);
+    sizes.decoding = max(sizes.decoding, part.decoding);
     sizes.converted = max(sizes.converted, part.converted);
     if (part.backward_follows) {
       sizes.kept_briefly += count * part.activations.kept;
@@ -224,7 +226,7 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   need.weights += sizes.in_place.weights;
   need.tables = sizes.in_place.weights;
   if (job.is_inference()) {
-    need.activations = sizes.working * prefill_share(job, plan, stack.storage.prefill_tokens);
+    need.activations = max(sizes.working * prefill_share(job, plan, stack.storage.prefill_tokens), sizes.decoding);
     need.kv_cache = sizes.kv_cache;
     need.buffers = sizes.converted;
     return need;
@@ -233,6 +235,10 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   need.gradients = gradients.part_of(sizes.dense, sizes.expert) * stack.gradients.element;
   need.optimizer =
       optimizer_state(stack, plan, weight_element, sizes.dense, sizes.expert, matrix_weights(sizes.matrices));
+  if (owns_whole_tensors(stack, plan)) {  // some rank owns the largest one
+    const Bytes of_weight = weight_copies(stack, weight_element, plan).master + stack.optimizer.state();
+    need.optimizer = max(need.optimizer, sizes.tensors.largest * of_weight);
+  }
   if (plan.updates_on_host()) {
     need.offloaded += host_optimizer(stack, plan, weight_element, sizes.dense, sizes.expert).stored;
     need.optimizer = Bytes(0);

@@ -6,6 +6,7 @@
 // kernel.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -32,17 +33,31 @@ struct MatrixWeights {
 };
 [[nodiscard]] MatrixWeights matrix_weights(std::span<const Orthogonalized> matrices);
 
+// Trained tensors of a part or a stage: the weights of an operator, or of one of its experts, count as one.
+struct Tensors {
+  double dense = 0, expert = 0;  // number
+  double largest = 0;            // weights of the largest one
+
+  void add(const Tensors& other, double times) {
+    dense += times * other.dense;
+    expert += times * other.expert;
+    largest = std::max(largest, other.largest);
+  }
+};
+
 // Memory of one part of a model (the embedding, a layer of a kind, the head) on a rank, before any sharding over
 // replicas. Activations are of one micro-batch.
 struct PartSizes {
   double dense = 0, expert = 0;  // trained weights, elements
   double frozen = 0, frozen_expert = 0;
+  Tensors tensors;
   Bytes dense_bytes, expert_bytes;       // all weights as stored, frozen ones included
   workload::InPlaceWeights in_place;     // updated in place, neither sharded nor offloaded
   std::vector<Orthogonalized> matrices;  // with Muon
   Activations activations;
   Bytes converted;                // largest copy of a weight in the format of its GEMM
   Bytes working;                  // of a pass that keeps nothing: input and output of the largest kernel
+  Bytes decoding;                 // the same of a pass that generates tokens
   Bytes kv_cache;                 // of all sequences of the replica
   bool backward_follows = false;  // backward runs directly after forward (head, MTP modules)
 };
@@ -59,6 +74,7 @@ inline constexpr PartUse kNextChunk{{}, 0};
 // Memory of a stage before sharding; the same for all stages of a class.
 struct StageSizes {
   double dense = 0, expert = 0, frozen = 0, frozen_expert = 0;
+  Tensors tensors;
   Bytes dense_bytes, expert_bytes;
   workload::InPlaceWeights in_place;
   std::vector<Orthogonalized> matrices;  // with Muon
@@ -68,7 +84,7 @@ struct StageSizes {
   Bytes chunk_deferred;  // largest chunk: what its weight tasks read of the activations that recompute has dropped
   Bytes converted;       // largest copy of a weight in the format of its GEMM
   Bytes kept_briefly;    // by parts whose backward runs directly after forward
-  Bytes working;
+  Bytes working, decoding;
   Bytes kv_cache;
   // The largest pair of consecutive parts: the one that runs, and its neighbour, which is being fetched or stored.
   struct Neighbours {
@@ -79,6 +95,11 @@ struct StageSizes {
 
 // `shape`: the parts of all chunks in the order of the forward pass.
 [[nodiscard]] StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, PartSizes>& parts);
+
+// Whether the shards of the optimizer state are whole tensors.
+[[nodiscard]] inline bool owns_whole_tensors(const hardware::Stack& stack, const Plan& plan) {
+  return plan.zero == 1 && stack.optimizer.owns_whole_tensors;
+}
 
 // Bytes of a trained weight in a rank's memory.
 struct WeightCopies {

@@ -1,206 +1,193 @@
 #include "orrery/parallel/pair_order.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
-#include "orrery/parallel/calls.hpp"
+#include "orrery/parallel/pair_steps.hpp"
 
 namespace orrery::parallel {
 
 namespace {
 
-struct SegmentRun {
-  const Segment* segment = nullptr;
-  bool waits_for_overlapped = false;  // at the end
+using StepKind = PairStep::Kind;
+
+// Which half is next after a stride.
+enum class Turn : std::uint8_t {
+  alternate,    // the other one
+  even_shares,  // the other one, if it has run no larger share of its strides
+  sequence,     // the same one, to its end
 };
 
-// Where a half is in a segment.
-struct Place {
-  bool has_begun = false, in_block = false;
-  std::size_t use = 0, item = 0;
-  std::int64_t done = 0;      // executions of the use
-  Seconds arrived, launched;  // weights of the next execution; launches of the block
+struct Rule {
+  Turn turn = Turn::alternate;
+  std::uint8_t first = 0;  // half
+  std::size_t lead = 0;    // how many more strides the first half runs before the other one begins
 };
 
-// One of the two micro-batches.
+// Each of them is the best one of some pairs of random jobs.
+constexpr std::array kRules = {Rule{Turn::alternate, 1, 0}, Rule{Turn::even_shares, 0, 0}, Rule{Turn::alternate, 1, 1},
+                               Rule{Turn::alternate, 1, 2}, Rule{Turn::alternate, 0, 2},   Rule{Turn::sequence, 1, 0}};
+
+// What sums of the same times in another order may differ by.
+constexpr double kRounding = 1.0 - 1e-12;
+
+// How far a half is.
 struct Half {
-  std::vector<SegmentRun> runs;
-  std::size_t run = 0;
-  Place at = {};
-  Seconds ready = {};              // when its next item may start
-  Seconds stream = {};             // end of the last collective of its blocks
-  std::vector<Seconds> ends = {};  // of the collectives of its block, by item
-  Seconds left = {};               // sum of the times of its items that have not started
+  const HalfSteps* list = nullptr;
+  std::size_t strides = 0, steps = 0;   // that have run
+  Seconds ready = {};                   // when its next item may start
+  Seconds stream = {};                  // end of the last collective of its blocks
+  Seconds arrived = {}, launched = {};  // weights of the next execution; launches of the block
+  Seconds latest = {};                  // end of the latest asynchronous collective
+  std::vector<Seconds> ends = {};       // of the asynchronous collectives of its block, by item
+
+  [[nodiscard]] bool has_ended() const { return strides == list->strides.size(); }
 };
 
-class Pair {
+// Plays the strides of two halves in the order of a rule, which does not depend on times.
+class PairPlay {
  public:
-  Pair(const Program& program, ItemTimes& times) : program_(program), times_(times) {}
-
-  // `alternates`: by list scheduling; otherwise the first half runs as a whole, then the second one.
-  PairOrder play(std::array<Half, 2> halves, bool alternates) {
-    for (Half& half : halves) { half.left = time_of_items(half); }
-    PairOrder order;
-    while (!has_ended(halves[0]) || !has_ended(halves[1])) {
-      const bool first = alternates ? takes_first(halves[0], halves[1]) : !has_ended(halves[0]);
-      const std::uint8_t next = first ? 0 : 1;
-      step(halves[next]);
-      order.halves.push_back(next);
+  PairPlay(const PairSteps& all, const std::array<HalfSteps, 2>& lists) : all_(all) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      halves_[i].list = &lists[i];
+      halves_[i].ends.resize(lists[i].most_items);
     }
-    order.time = max(halves[0].ready, halves[1].ready);
-    return order;
+  }
+
+  // The time of the pair. Nothing if it cannot end before `limit`. `order`, if given: the half of every step.
+  std::optional<Seconds> run(const Rule& rule, Seconds limit, std::vector<std::uint8_t>* order = nullptr) {
+    restart();
+    std::uint8_t turn = rule.first;
+    while (!halves_[0].has_ended() || !halves_[1].has_ended()) {
+      if (halves_[turn].has_ended()) { turn = 1 - turn; }
+      Half& half = halves_[turn];
+      const PairStride& stride = half.list->strides[half.strides++];
+      for (; half.steps < stride.end; ++half.steps) { run(half, half.list->steps[half.steps]); }
+      if (kernel_ + left_ > limit * kRounding) { return std::nullopt; }
+      if (order != nullptr) { order->insert(order->end(), stride.steps, turn); }
+      if (changes(rule, turn)) { turn = 1 - turn; }
+    }
+    return max(halves_[0].ready, halves_[1].ready);
   }
 
  private:
-  Seconds time_of_items(const Half& half) {
-    Seconds sum;
-    for (const SegmentRun& run : half.runs) {
-      for (const BlockUse& use : *run.segment) {
-        for (const Seconds time : times_.of(use.work)) { sum += static_cast<double>(use.repeat) * time; }
-      }
+  void restart() {
+    for (Half& half : halves_) {
+      half.strides = half.steps = 0;
+      half.ready = half.stream = half.arrived = half.launched = half.latest = Seconds(0);
     }
-    return sum;
+    kernel_ = host_ = collective_ = overlapped_ = Seconds(0);
+    left_ = halves_[0].list->kernels + halves_[1].list->kernels;
   }
 
-  // The half whose next step can start first; if both can, the one with more left.
-  [[nodiscard]] bool takes_first(const Half& first, const Half& second) {
-    if (has_ended(first) || has_ended(second)) { return !has_ended(first); }
-    const Seconds one = start(first), other = start(second);
-    return one == other ? first.left > second.left : one < other;
-  }
-
-  static bool has_ended(const Half& half) { return half.run == half.runs.size(); }
-
-  // When the next step of a half that has not ended can start.
-  [[nodiscard]] Seconds start(const Half& half) const {
-    const Segment& segment = *half.runs[half.run].segment;
-    const Place& at = half.at;
-    if (!at.has_begun || !at.in_block) { return half.ready; }
-    const BlockUse& use = segment[at.use];
-    const Block& block = program_.block(use.work);
-    if (at.item == block.items.size()) { return half.ready; }
-    const Item& item = block.items[at.item];
-    Seconds ready = half.ready;
-    if (const auto awaited = item.waits_for()) { ready = max(ready, half.ends[(*awaited).index()]); }
-    if (item.kernel() != nullptr) { return max(ready, kernel_); }
-    if (const auto* launch = item.collective()) {
-      ready = max(max(ready, half.stream), collective_);
-      return occupies_compute(program_, *launch) ? max(ready, kernel_) : ready;
+  [[nodiscard]] bool changes(const Rule& rule, std::uint8_t turn) const {
+    const Half &mine = halves_[turn], &other = halves_[1 - turn];
+    if (turn == rule.first && mine.strides <= rule.lead) { return false; }
+    switch (rule.turn) {
+      case Turn::alternate: return true;
+      case Turn::even_shares:
+        return mine.strides * other.list->strides.size() >= other.strides * mine.list->strides.size();
+      case Turn::sequence: return false;
     }
-    return ready;
+    return false;
   }
 
-  // The begin of a segment, the begin of an execution, an item, the end of an execution, or the end of a segment.
-  void step(Half& half) {
-    const auto& [segment, waits_for_overlapped] = half.runs[half.run];
-    Place& at = half.at;
-    if (!std::exchange(at.has_begun, true)) {
-      if (!segment->empty()) { overlap(segment->front().gather, half.ready); }
-      at.arrived = overlapped_;
+  void run(Half& half, const PairStep& step) {
+    if (step.awaits_call) { half.ready = max(half.ready, half.ends[step.awaited]); }
+    if (step.awaits_gather) { half.ready = max(half.ready, half.arrived); }
+    if (step.awaits_overlapped) { half.ready = max(half.ready, overlapped_); }
+    switch (step.kind) {
+      case StepKind::begin: return begin(half, step);
+      case StepKind::kernel:
+        half.ready = kernel_ = max(half.ready, kernel_) + step.time;
+        left_ -= step.time;
+        return;
+      case StepKind::call: return call(half, step);
+      case StepKind::end: return end(half, step);
+      case StepKind::wait: return;
+    }
+  }
+
+  void begin(Half& half, const PairStep& step) {
+    issue_gather(half, step);
+    if (step.time > Seconds(0)) { host_ = half.launched = max(host_, half.ready) + step.time; }
+  }
+
+  void end(Half& half, const PairStep& step) {
+    if (step.awaits_block) { half.ready = max(max(half.ready, half.latest), half.launched); }
+    if (step.blocks_overlapped) { overlapped_ = half.ready; }
+    issue_gather(half, step);
+    if (!step.reduce.empty()) { overlap(step.reduce, half.ready); }
+  }
+
+  void call(Half& half, const PairStep& step) {
+    const Seconds start = max(max(half.ready, half.stream), step.occupies_compute ? kernel_ : Seconds(0));
+    const Seconds end = exchange(step.on_host_link, start, step.time);
+    if (step.occupies_compute) { kernel_ = end; }
+    half.stream = end;
+    if (!step.asynchronous) {
+      half.ready = end;
       return;
     }
-    if (at.use == segment->size()) {
-      if (waits_for_overlapped) { half.ready = max(half.ready, overlapped_); }
-      ++half.run;
-      half.at = {};
-      return;
-    }
-    const BlockUse& use = (*segment)[at.use];
-    if (!std::exchange(at.in_block, true)) { return begin_execution(half, *segment, use); }
-    if (at.item < program_.block(use.work).items.size()) { return run_item(half, use.work, at.item++); }
-    end_execution(half, *segment, use);
+    half.ends[step.number] = end;
+    half.latest = max(half.latest, end);
   }
 
-  void begin_execution(Half& half, const Segment& segment, const BlockUse& use) {
-    if (use.gather) { half.ready = max(half.ready, half.at.arrived); }
-    if (use.is_blocking_gather) {
-      half.ready = max(half.ready, overlapped_);
-    } else {
-      gather_next(half, segment);
-    }
-    const Block& block = program_.block(use.work);
-    half.at.item = 0;
-    half.at.launched = Seconds(0);
-    half.ends.assign(block.items.size(), Seconds(0));
-    if (block.launch > Seconds(0)) { host_ = half.at.launched = max(host_, half.ready) + block.launch; }
-  }
-
-  void end_execution(Half& half, const Segment& segment, const BlockUse& use) {
-    for (const Seconds end : half.ends) { half.ready = max(half.ready, end); }
-    half.ready = max(half.ready, half.at.launched);
-    half.at.in_block = false;
-    if (use.is_blocking_gather) {
-      overlapped_ = half.ready;
-      gather_next(half, segment);
-    }
-    overlap(use.reduce, half.ready);
-    if (++half.at.done < use.repeat) { return; }
-    half.at.done = 0;
-    ++half.at.use;
-  }
-
-  void gather_next(Half& half, const Segment& segment) {
-    const auto next = next_gather(segment, half.at.use, half.at.done);
-    if (!next) { return; }
-    overlap(next, half.ready);
-    half.at.arrived = overlapped_;
+  void issue_gather(Half& half, const PairStep& step) {
+    if (step.gather.empty()) { return; }
+    overlap(step.gather, half.ready);
+    half.arrived = overlapped_;
   }
 
   // Calls of a gather or a reduction, which start behind `start`.
-  void overlap(OptionalBlockId id, Seconds start) {
-    if (!id) { return; }
+  void overlap(OverlappedCalls range, Seconds start) {
     Seconds end = max(overlapped_, start);
-    const auto& items = program_.block(*id).items;
-    const std::vector<Seconds>& times = times_.of(*id);
-    for (std::size_t i = 0; i < items.size(); ++i) {
-      if (times[i] > Seconds(0)) { end = overlapped_ = exchange(items[i].collective()->call, end, times[i]); }
+    for (const auto& [time, on_host_link] : all_.calls(range)) {
+      end = overlapped_ = exchange(on_host_link, end, time);
     }
   }
 
-  // The end of a call that could start at `start`. Transfers of the second tier wait for no collective.
-  Seconds exchange(const CollectiveCall& call, Seconds start, Seconds time) {
-    if (route_of(call, program_.mesh) == Route::host) { return start + time; }
+  // The end of a call that could start at `start`.
+  Seconds exchange(bool on_host_link, Seconds start, Seconds time) {
+    if (on_host_link) { return start + time; }
     return collective_ = max(collective_, start) + time;
   }
 
-  void run_item(Half& half, BlockId block, std::size_t number) {
-    const Item& item = program_.block(block).items[number];
-    const Seconds time = times_.of(block)[number];
-    half.left -= time;
-    if (const auto awaited = item.waits_for()) { half.ready = max(half.ready, half.ends[(*awaited).index()]); }
-    if (item.kernel() != nullptr) { half.ready = kernel_ = max(half.ready, kernel_) + time; }
-    const auto* collective = item.collective();
-    if (collective == nullptr || time == Seconds(0)) { return; }
-    const bool computes = occupies_compute(program_, *collective);
-    const Seconds start = max(max(half.ready, half.stream), computes ? kernel_ : Seconds(0));
-    const Seconds end = exchange(collective->call, start, time);
-    if (computes) { kernel_ = end; }
-    half.ends[number] = half.stream = end;
-    if (!collective->asynchronous) { half.ready = end; }
-  }
-
-  const Program& program_;
-  ItemTimes& times_;
+  const PairSteps& all_;
+  std::array<Half, 2> halves_;
   // When each shared stream is free: compute, launches, collectives; gathers, reductions and transfers of the second
   // tier.
   Seconds kernel_, host_, collective_, overlapped_;
+  Seconds left_;  // time of the kernels that have not run
 };
 
-}  // namespace
-
-PairOrder pair_order(const Program& program, ItemTimes& times, const ChunkProgram& forward,
-                     const ChunkProgram& backward) {
-  Half first{.runs = {{&forward.forward, forward.waits_for_store}}};
-  Half second{.runs = {{&backward.backward, backward.weight.empty() && backward.waits_for_reduce}}};
-  if (!backward.weight.empty()) { second.runs.push_back({&backward.weight, backward.waits_for_reduce}); }
-  PairOrder order = Pair(program, times).play({first, second}, true);
-  if (!program.pipeline.pairs) { return order; }
-  PairOrder in_sequence = Pair(program, times).play({std::move(first), std::move(second)}, false);
-  return in_sequence.time < order.time ? in_sequence : order;
+// The fastest order; its halves only if they are asked for.
+PairOrder fastest(const Program& program, ItemTimes& times, const ChunkProgram& forward, const ChunkProgram& backward,
+                  bool with_halves) {
+  PairSteps all(program, times);
+  const std::array first{SegmentRun{&forward.forward, forward.waits_for_store}};
+  std::vector<SegmentRun> second{{&backward.backward, backward.weight.empty() && backward.waits_for_reduce}};
+  if (!backward.weight.empty()) { second.push_back({&backward.weight, backward.waits_for_reduce}); }
+  const std::array lists{all.of(first), all.of(second)};
+  PairPlay play(all, lists);
+  PairOrder best;
+  best.time = infinite<Seconds>();
+  const Rule* found = kRules.data();
+  for (const Rule& rule : kRules) {
+    const auto time = play.run(rule, best.time);
+    if (!time || *time >= best.time) { continue; }
+    best.time = *time;
+    found = &rule;
+  }
+  if (with_halves) { (void)play.run(*found, infinite<Seconds>(), &best.halves); }
+  return best;
 }
 
-std::vector<PairOrder> pair_orders(const Program& program, ItemTimes& times) {
+// Of every pair that a stage runs: [pair_index()].
+std::vector<PairOrder> all_pairs(const Program& program, ItemTimes& times, bool with_halves) {
   std::vector<PairOrder> orders;
   if (!has_pairs(program.pipeline)) { return orders; }
   orders.resize(program.chunks.size() * program.chunks.size());
@@ -209,12 +196,26 @@ std::vector<PairOrder> pair_orders(const Program& program, ItemTimes& times) {
     for (const auto& [chunk, paired_chunk] : paired_chunks(program.pipeline, stage)) {
       const ChunkProgramId forward = chunks[chunk].program, backward = chunks[paired_chunk].program;
       PairOrder& order = orders[pair_index(program, forward, backward)];
-      if (order.halves.empty()) {
-        order = pair_order(program, times, program.chunks[forward], program.chunks[backward]);
-      }
+      if (order.time > Seconds(0)) { continue; }
+      order = fastest(program, times, program.chunks[forward], program.chunks[backward], with_halves);
     }
   }
   return orders;
+}
+
+}  // namespace
+
+PairOrder pair_order(const Program& program, ItemTimes& times, const ChunkProgram& forward,
+                     const ChunkProgram& backward) {
+  return fastest(program, times, forward, backward, true);
+}
+
+std::vector<PairOrder> pair_orders(const Program& program, ItemTimes& times) { return all_pairs(program, times, true); }
+
+std::vector<Seconds> pair_times(const Program& program, ItemTimes& times) {
+  std::vector<Seconds> found;
+  for (const PairOrder& order : all_pairs(program, times, false)) { found.push_back(order.time); }
+  return found;
 }
 
 }  // namespace orrery::parallel

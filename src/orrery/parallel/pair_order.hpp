@@ -8,11 +8,13 @@
 // combine let the other half compute. A step is the begin or the end of a segment, the begin of an execution of a block
 // (its launches, the gather for the next one), an item, or the end of an execution (waits, its reduction).
 //
-// Set: times of the items, each alone. Computed: the order, by list scheduling: next is the half whose next step can
-// start first; if both can start, the one whose items that have not started take longer together. So one half computes
-// while the other communicates. With PipelineShape::pairs, a pair that would take longer in this order than its halves
-// in sequence runs them in sequence. All ranks of a stage have the same order, and so all ranks of a group: it does not
-// depend on when something starts on a rank, and nothing slows kernels or collectives.
+// Set: times of the items, each alone. Computed: the order with the shortest time out of a fixed set (kRules of the
+// implementation): halves that alternate where one may have to wait for a call, at once or after a lead, halves that
+// advance in proportion, and one half after the other. With a given order, the end of the pair consists of sums and
+// maxima of the times, so it is monotone in each of them, and so is the least of several: no shorter kernel or
+// collective makes a pair longer, which list scheduling by times does (R. L. Graham, Bounds on Multiprocessing Timing
+// Anomalies, 1969). All ranks of a stage have the same order, and so all ranks of a group: it does not depend on when
+// something starts on a rank, and nothing slows kernels or collectives.
 #pragma once
 
 #include <cstddef>
@@ -26,11 +28,11 @@
 namespace orrery::parallel {
 
 struct PairOrder {
-  Seconds time;                      // from the start of the pair until both halves have ended
-  std::vector<std::uint8_t> halves;  // [step]: 0 of the forward, 1 of the backward
+  Seconds time;                           // from the start of the pair until both halves have ended
+  std::vector<std::uint8_t> halves = {};  // [step]: 0 of the forward, 1 of the backward
 };
 
-// O(items of both halves).
+// O(items of both halves), for each order of the set.
 [[nodiscard]] PairOrder pair_order(const Program& program, ItemTimes& times, const ChunkProgram& forward,
                                    const ChunkProgram& backward);
 
@@ -42,6 +44,8 @@ struct PairOrder {
 // Of every pair that a stage of the program runs: [pair_index()], without steps where no stage does. Empty without
 // pairs.
 [[nodiscard]] std::vector<PairOrder> pair_orders(const Program& program, ItemTimes& times);
+// Their times alone, which takes less.
+[[nodiscard]] std::vector<Seconds> pair_times(const Program& program, ItemTimes& times);
 [[nodiscard]] inline std::size_t pair_index(const Program& program, ChunkProgramId forward, ChunkProgramId backward) {
   return forward.index() * program.chunks.size() + backward.index();
 }

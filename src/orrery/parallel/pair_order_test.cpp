@@ -2,6 +2,8 @@
 #include "orrery/parallel/pair_order.hpp"
 
 #include <algorithm>
+#include <functional>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -105,9 +107,49 @@ TEST(PairOrder, has_every_step_of_both_halves_once) {
   });
 }
 
+// Figures of the machine, one at a time.
+const std::vector<std::function<void(hardware::Cluster&)>>& improvements() {
+  static const std::vector<std::function<void(hardware::Cluster&)>> kAll = {
+      [](hardware::Cluster& c) {
+        for (auto& [name, peak] : c.accelerator.matrix_peak) { peak *= 1.3; }
+      },
+      [](hardware::Cluster& c) { c.accelerator.memory_bandwidth *= 1.3; },
+      [](hardware::Cluster& c) { c.accelerator.kernel_latency = c.accelerator.kernel_latency / 1.3; },
+      [](hardware::Cluster& c) { c.dimensions.front().bandwidth *= 2.0; },
+      [](hardware::Cluster& c) { c.dimensions.back().bandwidth *= 1.1; },
+      [](hardware::Cluster& c) { c.dimensions.back().link.latency = c.dimensions.back().link.latency / 2.0; },
+      [](hardware::Cluster& c) { c.second_tier.bandwidth *= 1.5; },
+  };
+  return kAll;
+}
+
+TEST(PairOrder, a_shorter_kernel_or_call_never_makes_a_pair_longer) {
+  int cases = 0, shorter = 0;
+  for (std::uint64_t seed = 0; cases < 60; ++seed) {
+    SeededRandom random(seed);
+    const Case c = any_case(random);
+    if (c.plan.schedule != ScheduleKind::dualpipe) { continue; }
+    ++cases;
+    Made made(c);
+    const auto before = pair_orders(made.program, made.times);
+    for (std::size_t i = 0; i < improvements().size(); ++i) {
+      Case faster = c;
+      improvements()[i](faster.cluster);
+      Made other(faster);
+      const auto after = pair_orders(other.program, other.times);
+      ASSERT_EQ(before.size(), after.size());
+      for (std::size_t pair = 0; pair < before.size(); ++pair) {
+        EXPECT_LE(after[pair].time.value(), before[pair].time.value() * (1.0 + 1e-12)) << "seed " << seed << ": " << i;
+        shorter += after[pair].time < before[pair].time ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(shorter, cases);
+}
+
 // Both halves: a kernel of 1 s, an all-gather of 2 s (4 GB over two devices at 1 GB/s), a kernel of 1 s.
-//   backward   kernel 0-1, all-gather 1-3, kernel 3-4 (as much left as the forward: the backward is first)
-//   forward    kernel 1-2, all-gather 3-5, kernel 5-6
+//   one    kernel 0-1, all-gather 1-3, kernel 3-4
+//   other  kernel 1-2, all-gather 3-5, kernel 5-6
 // In sequence they take 8 s.
 // Where only dispatch and combine overlap, gathers of other groups keep both halves from computing.
 TEST(PairOrder, one_half_computes_while_the_other_communicates) {

@@ -322,6 +322,7 @@ workload::Slice slice_of(const Job& job, const Plan& plan, workload::Pass pass) 
   if (pass == workload::Pass::prefill) { slice.seq = job.prompt; }
   if (pass == workload::Pass::decode) {
     slice.seq = 1;
+    slice.micro_batch = sequences_decoded_together(job, plan);
     slice.context = job.prompt + 1;
   }
   return slice;

@@ -236,6 +236,16 @@ inline constexpr std::size_t kPlanFields = static_cast<std::size_t>(PlanField::c
   return job.global_batch / plan.dp / plan.micro_batch;
 }
 
+// Sequences of a replica that generate their next token in the same pass. Without pipeline stages these are all of
+// them, whatever number of prompts is read at a time; with stages every micro-batch passes them in turn.
+[[nodiscard]] inline std::int64_t sequences_decoded_together(const Job& job, const Plan& plan) {
+  return plan.pp == 1 ? job.global_batch / plan.dp : plan.micro_batch;
+}
+// Passes in which a replica generates one token of every sequence.
+[[nodiscard]] inline std::int64_t decode_passes(const Job& job, const Plan& plan) {
+  return plan.pp == 1 ? 1 : micro_batches(job, plan);
+}
+
 // Errors of a job that do not depend on the plan.
 [[nodiscard]] std::vector<Diagnostic> problems(const workload::Model& model, const Job& job);
 

@@ -248,14 +248,10 @@ const std::array kEngines = {
     EngineFacts{"trtllm", "nim_", {.stack = "tensorrt-llm", .source = "NIM runs TensorRT-LLM"}},
     EngineFacts{"vllm", "vllm", {.stack = "vllm", .source = "its name"}},
     EngineFacts{"nim", "nim_", {.stack = "tensorrt-llm", .source = "NIM runs TensorRT-LLM"}},
-    EngineFacts{
-        "megatron",
-        "megatron",
-        {.stack = "megatron-2021",
-         .source = "NVIDIA/FasterTransformer: docs/gpt_guide.md compares with Megatron-LM of 2021; unverified: its "
-                   "latency grows with each sequence by one reading of the weights for every token, as "
-                   "though sequences went one by one"},
-        true},
+    EngineFacts{"megatron",
+                "megatron",
+                {.stack = "megatron-2021",
+                 .source = "NVIDIA/FasterTransformer: docs/gpt_guide.md compares with Megatron-LM of 2021"}},
 };
 
 // "NVIDIA H100 80GB HBM3", "8xA100_80GB NVLink", "H100-SXM (an instance)": lower case, hyphens for other gaps, without

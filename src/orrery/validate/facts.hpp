@@ -93,7 +93,6 @@ extern const StackFacts kNemoRecorded, kNemoAllToAll;
 struct EngineFacts {
   std::string_view engine, family;  // beginnings; of engines as `letters` spells them
   StackFacts stack;
-  bool one_by_one = false;  // sequences of a batch are processed one after the other
 };
 [[nodiscard]] const EngineFacts& engine_of(std::string_view engine, std::string_view family);
 

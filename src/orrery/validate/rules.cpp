@@ -149,7 +149,6 @@ estimate::Request request_of(const InferenceRow& row, const StackFacts&, const w
   request.task = parallel::Task::inference;
   request.prompt = row.isl;
   request.generate = row.osl;
-  if (engine_of(row.engine, row.family).one_by_one) { request.micro_batch = 1; }
   request.batch = row.batch;
   request.tp = row.tp.value_or(1);
   request.pp = row.pp.value_or(1);
