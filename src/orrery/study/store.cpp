@@ -24,7 +24,7 @@ using results::StudyStatus;
 namespace {
 
 constexpr int kApplicationId = 0x4F525259;  // "ORRY"
-constexpr std::array<std::string_view, 5> kTextColumns{"plan", "breakdown", "comm", "memory", "input_hash"};
+constexpr std::array<std::string_view, 6> kTextColumns{"plan", "breakdown", "comm", "passes", "memory", "input_hash"};
 
 Place db_place() { return {"", 0, 0, "--db"}; }
 
@@ -320,7 +320,7 @@ StudyRow row_at(const Statement& statement, std::size_t columns) {
   row.status = status_named(statement.text(i++));
   row.reason = statement.text(i++);
   for (auto& metric : row.metrics) { metric = statement.number(i++); }
-  for (std::string* text : {&row.plan, &row.breakdown, &row.comm, &row.memory, &row.input_hash}) {
+  for (std::string* text : {&row.plan, &row.breakdown, &row.comm, &row.passes, &row.memory, &row.input_hash}) {
     *text = statement.text(i++);
   }
   return row;
@@ -378,7 +378,7 @@ tl::expected<void, Failure> Store::append(std::span<const StudyRow> rows) {
       statement.bind_text(i++, results::kStudyStatusNames[static_cast<std::size_t>(row.status)]);
       statement.bind_text(i++, row.reason);
       for (const auto& metric : row.metrics) { statement.bind(i++, metric); }
-      for (const std::string* text : {&row.plan, &row.breakdown, &row.comm, &row.memory, &row.input_hash}) {
+      for (const std::string* text : {&row.plan, &row.breakdown, &row.comm, &row.passes, &row.memory, &row.input_hash}) {
         statement.bind_text(i++, *text);
       }
       statement.step();
