@@ -99,8 +99,8 @@ void set_estimate(StudyRow& row, const results::Estimate& estimate) {
   }
 }
 
-// Of a plan that uses the second tier in place: what is in which tier. One that fits in neither has no time: the rate of
-// its kernels would be that of memory that does not exist.
+// Of a plan that uses the second tier in place: what is in which tier. One that fits in neither has no time: its kernels
+// would run at the rate of memory that does not exist.
 void set_expansion(StudyRow& row, const results::Estimate& estimate, std::string note) {
   const auto& memory = estimate.memory;
   row.of(Metric::memory_B) = memory.capacity.value();

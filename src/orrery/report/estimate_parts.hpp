@@ -103,7 +103,8 @@ void write_communication(Sink& sink, const results::Estimate& estimate) {
   sink.field("exposed", estimate.comm_exposed);
   sink.open("by_group");
   for (const auto name : kAlways) {
-    const auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.group == name; });
+    const auto found =
+        std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.group == name; });
     const bool used = found != groups.end();
     write(name, used ? found->total : Seconds(), used ? found->exposed : Seconds());
   }

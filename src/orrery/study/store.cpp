@@ -378,7 +378,8 @@ tl::expected<void, Failure> Store::append(std::span<const StudyRow> rows) {
       statement.bind_text(i++, results::kStudyStatusNames[static_cast<std::size_t>(row.status)]);
       statement.bind_text(i++, row.reason);
       for (const auto& metric : row.metrics) { statement.bind(i++, metric); }
-      for (const std::string* text : {&row.plan, &row.breakdown, &row.comm, &row.passes, &row.memory, &row.input_hash}) {
+      for (const std::string* text :
+           {&row.plan, &row.breakdown, &row.comm, &row.passes, &row.memory, &row.input_hash}) {
         statement.bind_text(i++, *text);
       }
       statement.step();
