@@ -10,7 +10,7 @@
 
 #include "orrery/api/plan_evaluator.hpp"
 #include "orrery/api/planning.hpp"
-#include "orrery/estimate/resolve.hpp"
+#include "orrery/estimate/request.hpp"
 #include "orrery/explore/search.hpp"
 
 namespace orrery::api {

@@ -158,7 +158,7 @@ TEST(Explain, collectives_belong_to_the_pass_that_needs_them) {
     ASSERT_EQ(e.comm_by_group[dp].group, "dp");
     const bool gathers_again = c.plan.sequence_parallel && c.plan.tp > 1;
     if (!gathers_again) { ASSERT_EQ(e.passes[2].exposed[tp], Seconds()) << "seed " << seed; }
-    if (c.plan.zero < 3) { ASSERT_EQ(e.passes[1].exposed[dp], Seconds()) << "seed " << seed; }
+    if (c.plan.zero < 3) { ASSERT_LE(e.passes[1].exposed[dp].value(), 1e-12 * e.step_time.value()) << "seed " << seed; }
   }
 }
 

@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, kPasses + 1> kNames{"forward", "input_gra
 class PassSums {
  public:
   PassSums(const Context& context, const Program& program, const Step& step)
-      : context_(context), program_(program), step_(step), blocks_(program.blocks.size()) {}
+      : context_(context), program_(program), step_(step), blocks_(kPasses * program.blocks.size()) {}
 
   // A segment that runs `executions` times, and waits `stall` for gathers and reductions in each.
   void add(const Segment& segment, Pass own, double executions, Seconds stall) {
@@ -69,15 +69,17 @@ class PassSums {
   }
 
   const BlockPasses& passes_of(parallel::BlockId id, Pass own) {
-    auto& kept = blocks_[id.index()];
-    if (!kept) { kept = block_passes(program_.block(id), own, context_.fabric, program_.mesh); }
+    auto& kept = blocks_[kPasses * id.index() + static_cast<std::size_t>(own)];
+    if (!kept) {
+      kept = block_passes(program_.block(id), step_.blocks[id.index()], own, context_.fabric, program_.mesh);
+    }
     return *kept;
   }
 
   const Context& context_;
   const Program& program_;
   const Step& step_;
-  std::vector<std::optional<BlockPasses>> blocks_;  // [block]
+  std::vector<std::optional<BlockPasses>> blocks_;  // [block][pass of the segment]
   BlockPasses sums_;
 };
 

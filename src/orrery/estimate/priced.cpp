@@ -253,10 +253,44 @@ Cost price_block(const Block& block, const network::Fabric& fabric, const parall
                            [&](const parallel::CollectiveCall& call) { return price_call(call, fabric, mesh, cache); });
 }
 
-BlockPasses block_passes(const Block& block, Pass own, const network::Fabric& fabric, const parallel::Mesh& mesh) {
+namespace {
+
+// All collectives of weight gradients; waits of weight gradients are for them.
+bool gathers_for_weights(const Block& block) {
+  return std::any_of(block.items.begin(), block.items.end(), [](const Item& item) {
+    return item.collective() != nullptr && item.purpose == Purpose::weight_gradient;
+  });
+}
+
+// Without such collectives, every wait is for input gradients.
+BlockPasses split_kernels(const Block& block, const Cost& cost, const network::Fabric& fabric) {
+  BlockPasses found;
+  auto& input = found.passes[static_cast<std::size_t>(Pass::input_gradient)];
+  auto& weight = found.passes[static_cast<std::size_t>(Pass::weight_gradient)];
+  for (const Item& item : block.items) {
+    if (item.purpose != Purpose::weight_gradient || item.kernel() == nullptr) { continue; }
+    weight.compute += price_kernel(*item.kernel(), fabric);
+  }
+  input.compute = max(Seconds(0), cost.compute - weight.compute);
+  for (std::size_t k = 0; k < kTrafficKinds; ++k) { input.exposed[k] = cost.traffic[k].exposed; }
+  return found;
+}
+
+}  // namespace
+
+BlockPasses block_passes(const Block& block, const Cost& cost, Pass own, const network::Fabric& fabric,
+                         const parallel::Mesh& mesh) {
+  BlockPasses found;
+  if (own != Pass::input_gradient) {
+    auto& part = found.passes[static_cast<std::size_t>(own)];
+    part.compute = cost.compute;
+    for (std::size_t k = 0; k < kTrafficKinds; ++k) { part.exposed[k] = cost.traffic[k].exposed; }
+    return found;
+  }
+  if (!gathers_for_weights(block)) { return split_kernels(block, cost, fabric); }
   const auto priced = price_items<CostByPass>(
       block, fabric, [&](const parallel::CollectiveCall& call) { return price_call(call, fabric, mesh); }, own);
-  BlockPasses found = priced.by_pass;
+  found = priced.by_pass;
   // Less what the host's launches hide of expert all-to-alls.
   for (std::size_t k = 0; k < kTrafficKinds; ++k) {
     Seconds sum;

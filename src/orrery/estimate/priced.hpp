@@ -85,9 +85,10 @@ struct BlockPasses {
   std::array<Part, kPasses> passes;  // [Pass]
 };
 
-// `own`: the pass of work that is neither forward nor a gradient, as collectives of replicas.
-[[nodiscard]] BlockPasses block_passes(const parallel::Block& block, Pass own, const network::Fabric& fabric,
-                                       const parallel::Mesh& mesh);
+// `cost`: of the block. `own`: the pass of its segment, to which work belongs that is neither forward nor a gradient, as
+// collectives of replicas; input_gradient is a backward pass whose blocks may make weight gradients, too.
+[[nodiscard]] BlockPasses block_passes(const parallel::Block& block, const Cost& cost, Pass own,
+                                       const network::Fabric& fabric, const parallel::Mesh& mesh);
 
 // What a block needs of ports, without PortUse::contended. `time`: of the block.
 [[nodiscard]] PortUses port_uses(const parallel::Block& block, Seconds time, const parallel::Mesh& mesh,
