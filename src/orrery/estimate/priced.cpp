@@ -255,7 +255,15 @@ Cost price_block(const Block& block, const network::Fabric& fabric, const parall
 
 namespace {
 
-// All collectives of weight gradients; waits of weight gradients are for them.
+// A collective of replicas that compute waits for: a gather is of weights, the others are of gradients.
+bool reduces_gradients(const Block& block) {
+  return std::any_of(block.items.begin(), block.items.end(), [](const Item& item) {
+    return item.purpose == Purpose::optimizer && item.collective() != nullptr &&
+           item.collective()->call.collective != Collective::all_gather;
+  });
+}
+
+// Whether there are collectives of weight gradients; waits of weight gradients are for them.
 bool gathers_for_weights(const Block& block) {
   return std::any_of(block.items.begin(), block.items.end(), [](const Item& item) {
     return item.collective() != nullptr && item.purpose == Purpose::weight_gradient;
@@ -281,6 +289,7 @@ BlockPasses split_kernels(const Block& block, const Cost& cost, const network::F
 BlockPasses block_passes(const Block& block, const Cost& cost, Pass own, const network::Fabric& fabric,
                          const parallel::Mesh& mesh) {
   BlockPasses found;
+  if (own == Pass::input_gradient && reduces_gradients(block)) { own = Pass::weight_gradient; }
   if (own != Pass::input_gradient) {
     auto& part = found.passes[static_cast<std::size_t>(own)];
     part.compute = cost.compute;
