@@ -365,10 +365,10 @@ class PageNumbersTest(ProgramTest):
                 for i, row in enumerate(rows):
                     if row["breakdown"]:
                         self.assertEqual(part["values"][i], digits(value(row, part["name"])))
-        passes = {part["name"]: part["values"] for part in data["stacks"]["step time by pass"]}
+        passes = {part["name"]: part["values"] for part in data["stacks"]["passes, without recomputation and bubbles"]}
         for i, row in enumerate(rows):
             if row["passes"]:
-                self.assertEqual(passes["weight_gradient compute"][i], digits(json.loads(row["passes"])["weight_gradient"]["compute"]))
+                self.assertEqual(passes["weight gradient compute"][i], digits(json.loads(row["passes"])["weight_gradient"]["compute"]))
 
 
 if __name__ == "__main__":

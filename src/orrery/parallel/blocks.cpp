@@ -234,6 +234,12 @@ Block backward_block(std::string_view name, std::span<const Operator> operators,
 
 namespace {
 
+// One call of the framework's backward makes both gradients of an operator.
+bool is_same_call(const Item& a, const Item& b) {
+  const auto call_of = [](Purpose purpose) { return purpose == Purpose::weight_gradient ? Purpose::backward : purpose; };
+  return a.name == b.name && call_of(a.purpose) == call_of(b.purpose);
+}
+
 // Host time of the items of a block if the framework's time per operator and that of a kernel differ. Items of one
 // operator have one name: the pieces of an overlapped product, and those of its collective.
 Seconds operators_time(const Block& block, const hardware::HostPolicy& host) {
@@ -246,9 +252,8 @@ Seconds operators_time(const Block& block, const hardware::HostPolicy& host) {
       continue;
     }
     kernels += run == nullptr ? 1.0 : static_cast<double>(run->kernel.launches + run->kernel.extra_kernels);
-    const bool known = std::any_of(operators.begin(), operators.end(), [&](const Item* other) {
-      return other->name == item.name && other->purpose == item.purpose;
-    });
+    const bool known =
+        std::any_of(operators.begin(), operators.end(), [&](const Item* other) { return is_same_call(*other, item); });
     if (!known) { operators.push_back(&item); }
   }
   const auto count = static_cast<double>(operators.size());

@@ -475,6 +475,10 @@ TEST(Blocks, the_host_issues_every_kernel_and_collective) {
   EXPECT_DOUBLE_EQ(host_time(block, stack).value(), 60e-6);
   block.items.push_back({"a", Purpose::recompute, KernelLaunch{kernel}});  // another operator
   EXPECT_DOUBLE_EQ(host_time(block, stack).value(), 72e-6);
+  block.items.push_back({"a", Purpose::backward, KernelLaunch{kernel}});
+  EXPECT_DOUBLE_EQ(host_time(block, stack).value(), 84e-6);
+  block.items.push_back({"a", Purpose::weight_gradient, KernelLaunch{kernel}});  // of the same call
+  EXPECT_DOUBLE_EQ(host_time(block, stack).value(), 88e-6);
 }
 
 // Pricing keeps the ends of a block's collectives in a list of this length.

@@ -55,6 +55,8 @@ std::string title_of_metric(std::string_view name) {
   return found == titles.end() ? std::string(name) : found->second;
 }
 
+constexpr const char* kPasses = "passes, without recomputation and bubbles";
+
 class PageData {
  public:
   explicit PageData(const StudyTable& table) : table_(table) {
@@ -87,7 +89,7 @@ class PageData {
   }
   static const std::string& text_of_stack(const StudyRow& row, const std::string& name) {
     if (name == "step time by cause") { return row.breakdown; }
-    if (name == "step time by pass") { return row.passes; }
+    if (name == kPasses) { return row.passes; }
     return name == "communication by group" ? row.comm : row.memory;
   }
   // `<` would end the script element that holds the data.
@@ -274,8 +276,9 @@ class PageData {
       for (std::size_t i = 0; i < nodes.size(); ++i) {
         std::vector<std::pair<std::string, double>> found;
         leaves(nodes[i], {}, found);
-        for (const auto& [leaf, value] : found) {
+        for (auto& [leaf, value] : found) {
           if (is_total(leaf)) { continue; }
+          if (name == kPasses) { std::replace(leaf.begin(), leaf.end(), '_', ' '); }
           auto& list = lists[leaf];
           if (list.empty()) {
             list.resize(nodes.size(), 0.0);
@@ -303,7 +306,7 @@ class PageData {
   const StudyTable& table_;
   std::vector<Node> plans_;
   std::vector<std::pair<std::string, std::vector<Node>>> stack_nodes_{
-      {"step time by cause", {}}, {"step time by pass", {}}, {"communication by group", {}}, {"memory by class", {}}};
+      {"step time by cause", {}}, {kPasses, {}}, {"communication by group", {}}, {"memory by class", {}}};
   std::set<std::string> shown_;
   std::string out_;
 };
