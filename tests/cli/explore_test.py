@@ -307,6 +307,26 @@ class PageTest(ProgramTest):
                                {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600})
         return driver
 
+    def test_a_page_of_ten_thousand_points_is_small_and_opens_soon(self):
+        self.write("study.yaml", """base: {model: llama-3.1-8b, cluster: dgx-h100, devices: 256, global_batch: 256, seq: 8192, micro_batch: 1, recompute: full,
+       zero: 1, vpp: 1}
+axes:
+  - cluster.accelerator.memory_bandwidth: {from: 2 TB/s, to: 8 TB/s, points: 25}
+  - cluster.dimensions.infiniband.bandwidth: {from: 10 GB/s, to: 100 GB/s, points: 25}
+  - cluster.accelerator.memory: {from: 40 GiB, to: 192 GiB, points: 4}
+  - plan: [{tp: 1, pp: 1}, {tp: 2, pp: 1}, {tp: 4, pp: 1}, {tp: 8, pp: 1}]
+""")
+        self.assertEqual(self.run_program("explore", "study.yaml", "--db", "r.sqlite")[0], 0)
+        self.assertEqual(self.run_program("report", "r.sqlite", "--out", "r.html")[0], 0)
+        self.assertLess(os.path.getsize(self.folder / "r.html"), 8e6)
+        page = self.browser(1280)
+        page.execute_cdp_cmd("Performance.enable", {})
+        page.get(f"file://{self.folder}/r.html")
+        self.assertEqual(page.execute_script("return document.body.dataset.ready"), "true")
+        self.assertIn("10000 of 10000 points", page.find_element("id", "state").text)
+        times = {one["name"]: one["value"] for one in page.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]}
+        self.assertLess(times["TaskDuration"], 2.0)  # of the page's main thread, seconds
+
     def test_charts_are_drawn_and_a_filter_selects(self):
         self.write("study.yaml", STUDY)
         self.assertEqual(self.run_program("explore", "study.yaml", "--db", "r.sqlite")[0], 0)
