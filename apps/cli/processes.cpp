@@ -53,7 +53,7 @@ class MpiRanks final : public study::Ranks {
     mpi_.take(message.from, message.bytes.data(), message.bytes.size());
     return message;
   }
-  void pause() override { std::this_thread::sleep_for(std::chrono::microseconds(200)); }
+  void pause() override { std::this_thread::sleep_for(std::chrono::microseconds(500)); }
 
  private:
   const OrreryMpi& mpi_;

@@ -118,7 +118,7 @@ void open_browser(const std::string& url) {
 
 Result<int> run(const Options& options) {
   ORRERY_TRY(read, server_options(options));
-  read.chart_library = report::embedded_chart_library();
+  read.chart_library = report::chart_library();
   if (!options.study.empty()) {
     ORRERY_TRY(page, api::study_page(options.study));
     read.study = std::filesystem::path(options.study).filename();

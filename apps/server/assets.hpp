@@ -1,17 +1,23 @@
-// The files of the page, which the build embeds from apps/web (cmake/embed.cmake).
+// The files of the page, which the build embeds from apps/web.
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
+
+#include "orrery/core/embedded_file.hpp"
 
 namespace orrery::server {
 
 struct Asset {
-  std::string_view path;  // "/app.js"; the page itself is "/"
+  std::string path;       // "/app.js"; the page itself is "/"
   std::string_view type;  // of its content: "text/html"
   std::string_view content;
 };
 
-[[nodiscard]] std::span<const Asset> assets();
+[[nodiscard]] std::vector<Asset> assets();
+
+[[nodiscard]] std::span<const EmbeddedFile> embedded_files();
 
 }  // namespace orrery::server

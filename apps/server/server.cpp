@@ -194,7 +194,7 @@ void Server::State::serve_assets() {
     response.set_content(options_.chart_library.data(), options_.chart_library.size(), "text/javascript");
   });
   for (const Asset& asset : assets()) {
-    http_.Get(std::string(asset.path), [asset](const httplib::Request&, httplib::Response& response) {
+    http_.Get(asset.path, [asset](const httplib::Request&, httplib::Response& response) {
       response.set_content(asset.content.data(), asset.content.size(), std::string(asset.type));
     });
   }

@@ -70,12 +70,15 @@ class ExploreTest(ProgramTest):
     def test_a_killed_study_continues_to_the_same_rows(self):
         self.write("study.yaml", SLOW_STUDY)
         whole = self.explore("whole.sqlite")
+        started = time.monotonic()
+        self.explore("timed.sqlite")
+        whole_s = time.monotonic() - started
         kills = 0
         for attempt in range(20):
             process = self.start("explore", "study.yaml", "--db", "killed.sqlite", "--threads", "1", "--resume",
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             if attempt < 12:
-                time.sleep(0.05 * attempt)  # the first one is killed when it has hardly begun
+                time.sleep(0.4 * whole_s * random.random())  # any moment; runs that continue are shorter
                 process.kill()
             _, err = process.communicate(timeout=HANGS_AFTER_S)
             kills += process.returncode == -signal.SIGKILL
@@ -114,6 +117,62 @@ class ExploreTest(ProgramTest):
             found = json.loads(out)
             self.assertEqual((found["step_time_s"], found["memory_B"]["total"], found["cost_usd_per_step"]), (step, memory, cost))
             self.assertEqual(found["plan"], json.loads(plan))
+
+    def test_passes_sum_to_the_breakdown_and_equal_orrery_estimate(self):
+        self.explore("r.sqlite")
+        with sqlite3.connect(self.folder / "r.sqlite") as db:
+            rows = db.execute("SELECT id, passes, breakdown, comm FROM points WHERE status = 'ok'").fetchall()
+        for _, passes, breakdown, comm in rows:
+            passes, breakdown, comm = json.loads(passes), json.loads(breakdown), json.loads(comm)
+            self.assertEqual(list(passes), ["forward", "input_gradient", "weight_gradient", "optimizer"])
+            self.assertAlmostEqual(sum(one["compute"] for one in passes.values()), breakdown["compute"] + breakdown["optimizer"])
+            for group, times in comm["by_group"].items():
+                self.assertAlmostEqual(sum(one["exposed_by_group"].get(group, 0) for one in passes.values()), times["exposed"])
+        point, passes = rows[0][0], json.loads(rows[0][1])
+        self.assertEqual(self.run_program("explore", "study.yaml", "--point", str(point), "--out-folder", "p")[0], 0)
+        code, out, err = self.run_program("estimate", "--scenario", "p/scenario.yaml", "--cluster", "p/cluster.yaml", "--json")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(json.loads(out)["passes_s"], passes)
+
+    def test_a_search_with_expansion_finds_the_best_of_all_plans(self):
+        text = """base: {{model: llama-3.1-8b, cluster: {{use: dgx-a100, accelerator.memory: 20 GiB, second_tier.memory: {tier},
+       second_tier.bandwidth: 60 GB/s}}, devices: 8, global_batch: 32, seq: 4096, vpp: 1, pp: 1, cp: 1, schedule: 1f1b, sequence_parallel: true,
+       tp_overlap: none, dp_overlap: true, cp_method: ring, gather_overlap: true, stack: ideal}}
+expansion: {rule}
+"""
+        values = {"tp": [2, 4, 8], "micro_batch": [1, 2], "zero": [0, 1, 3], "recompute": ["none", "full"]}
+        for tier, rule in (("200 GB", "serial"), ("200 GB", "parallel"), ("8 GB", "serial")):
+            axes = "axes: [" + ", ".join(f"{{{name}: {json.dumps(list_)}}}" for name, list_ in values.items()) + "]\n"
+            self.write("study.yaml", text.format(tier=tier, rule=rule) + axes)
+            (self.folder / "all.sqlite").unlink(missing_ok=True)
+            self.explore("all.sqlite")
+            self.write("study.yaml", text.format(tier=tier, rule=rule) + f"axes: []\nplan: search\nsearch: {json.dumps(values)}\n")
+            (self.folder / "best.sqlite").unlink(missing_ok=True)
+            self.explore("best.sqlite")
+            with sqlite3.connect(self.folder / "all.sqlite") as db:
+                least, count = db.execute("SELECT MIN(step_time_s), COUNT(*) FROM points WHERE status = 'ok'").fetchone()
+            with sqlite3.connect(self.folder / "best.sqlite") as db:
+                found = db.execute("SELECT step_time_s, reason FROM points WHERE status = 'ok'").fetchone()
+            self.assertGreater(count, 1)
+            self.assertAlmostEqual(found[0], least, delta=1e-9 * least, msg=f"{tier} {rule}")
+
+    def test_a_point_that_fits_neither_tier_has_no_time(self):
+        text = """base: {{model: {{use: madmax/dlrm_a, recommender.tables.0.rows: 3116000}}, cluster: dgx-a100, devices: 16, global_batch: 65536,
+       stack: ideal}}
+expansion: serial
+axes: [{{cluster.second_tier.memory: [0 GB, 1000 GB]}}]
+{plan}
+"""
+        for plan in ("plan: given", "plan: search"):
+            self.write("study.yaml", text.format(plan=plan))
+            (self.folder / "t.sqlite").unlink(missing_ok=True)
+            self.explore("t.sqlite")
+            with sqlite3.connect(self.folder / "t.sqlite") as db:
+                none, some = db.execute("SELECT status, step_time_s, cost_usd, reason FROM points ORDER BY id").fetchall()
+            self.assertEqual(none[:3], ("infeasible", None, None))
+            self.assertTrue(none[3])
+            self.assertEqual(some[0], "ok", some)
+            self.assertGreater(some[1], 0)
 
     def expansion(self, rule, axes):
         self.write("study.yaml", f"""expansion: {rule}
@@ -210,7 +269,14 @@ expansion: serial
         self.assertIn("unknown cluster", error(("dgx-a100", "dgx-a101"), *new))
         self.assertIn("global_batch", error(("global_batch: 64, ", ""), *new))
         self.assertIn("the study has", error(("points: 4", "points: 900000"), *new))
+        self.assertIn("study.yaml:6:84 /axes/2/cluster.dimensions.infiniband.bandwidth/points: points: \"1000000000000\" is not a number from 1",
+                      error(("points: 4", "points: 1000000000000"), *new))
+        million = "axes:\n  - cluster.accelerator.price_usd: {from: 1, to: 1000000, points: 1000000}"
+        self.assertIn("the study has 1.6e+08 points; at most 10000000", error(("axes:", million), *new))
+        self.assertIn("study.yaml:", error(("constraints: step_time_s < 20", "where: tp > 8"), *new))
+        self.assertIn("study.yaml:", error(("constraints:", "derive: {tp: 2}\nconstraints:"), *new))  # tp is an axis, too
         self.assertIn("--db", error(None))
+        self.assertIn("unable to open", error(None, "--db", "/proc/r.sqlite"))
         self.assertIn("unable to open", error(None, "--db", "nowhere/r.sqlite"))
         self.write("foreign.sqlite", "not a database, a text of some length\n" * 20)
         self.assertIn("is not a database", error(None, "--db", "foreign.sqlite", "--resume"))
@@ -241,6 +307,26 @@ class PageTest(ProgramTest):
                                {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600})
         return driver
 
+    def test_a_page_of_ten_thousand_points_is_small_and_opens_soon(self):
+        self.write("study.yaml", """base: {model: llama-3.1-8b, cluster: dgx-h100, devices: 256, global_batch: 256, seq: 8192, micro_batch: 1, recompute: full,
+       zero: 1, vpp: 1}
+axes:
+  - cluster.accelerator.memory_bandwidth: {from: 2 TB/s, to: 8 TB/s, points: 25}
+  - cluster.dimensions.infiniband.bandwidth: {from: 10 GB/s, to: 100 GB/s, points: 25}
+  - cluster.accelerator.memory: {from: 40 GiB, to: 192 GiB, points: 4}
+  - plan: [{tp: 1, pp: 1}, {tp: 2, pp: 1}, {tp: 4, pp: 1}, {tp: 8, pp: 1}]
+""")
+        self.assertEqual(self.run_program("explore", "study.yaml", "--db", "r.sqlite")[0], 0)
+        self.assertEqual(self.run_program("report", "r.sqlite", "--out", "r.html")[0], 0)
+        self.assertLess(os.path.getsize(self.folder / "r.html"), 8e6)
+        page = self.browser(1280)
+        page.execute_cdp_cmd("Performance.enable", {})
+        page.get(f"file://{self.folder}/r.html")
+        self.assertEqual(page.execute_script("return document.body.dataset.ready"), "true")
+        self.assertIn("10000 of 10000 points", page.find_element("id", "state").text)
+        times = {one["name"]: one["value"] for one in page.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]}
+        self.assertLess(times["TaskDuration"], 2.0)  # of the page's main thread, seconds
+
     def test_charts_are_drawn_and_a_filter_selects(self):
         self.write("study.yaml", STUDY)
         self.assertEqual(self.run_program("explore", "study.yaml", "--db", "r.sqlite")[0], 0)
@@ -265,6 +351,44 @@ class PageTest(ProgramTest):
             self.assertIn(f"{ok} of 160 points", state.text)
             tables = page.execute_script("return document.querySelectorAll('details table tbody tr').length")
             self.assertGreater(tables, 10)
+
+
+class PageNumbersTest(ProgramTest):
+    def test_numbers_of_the_page_are_those_of_the_database(self):
+        self.write("study.yaml", STUDY)
+        self.assertEqual(self.run_program("explore", "study.yaml", "--db", "r.sqlite")[0], 0)
+        self.assertEqual(self.run_program("report", "r.sqlite", "--out", "r.html")[0], 0)
+        text = (self.folder / "r.html").read_text()
+        data = json.loads(text.split('<script type="application/json" id="data">')[1].split("</script>")[0])
+        with sqlite3.connect(self.folder / "r.sqlite") as db:
+            db.row_factory = sqlite3.Row
+            rows = db.execute("SELECT * FROM points ORDER BY id").fetchall()
+        self.assertEqual(data["count"], len(rows))
+        digits = lambda value: None if value is None else float(f"{value:.10g}")  # the page's precision
+        compared = 0
+        for column in data["columns"]:
+            if column["name"] in ("plan", "reason"):  # texts for people
+                continue
+            for i, row in enumerate(rows):
+                shown, stored = column["values"][i], row[column["name"]]
+                if "dictionary" in column:
+                    shown = None if shown == -1 else column["dictionary"][shown]
+                    self.assertEqual(shown, stored)
+                else:
+                    self.assertEqual(shown, digits(stored), (column["name"], i))
+                compared += shown is not None
+        self.assertGreater(compared, 1000)
+        at = {"step time by cause": lambda row, name: json.loads(row["breakdown"]).get(name, 0),
+              "memory by class": lambda row, name: json.loads(row["memory"]).get(name, 0)}
+        for kind, value in at.items():
+            for part in data["stacks"][kind]:
+                for i, row in enumerate(rows):
+                    if row["breakdown"]:
+                        self.assertEqual(part["values"][i], digits(value(row, part["name"])))
+        passes = {part["name"]: part["values"] for part in data["stacks"]["passes, without recomputation and bubbles"]}
+        for i, row in enumerate(rows):
+            if row["passes"]:
+                self.assertEqual(passes["weight gradient compute"][i], digits(json.loads(row["passes"])["weight_gradient"]["compute"]))
 
 
 if __name__ == "__main__":

@@ -284,13 +284,19 @@ Result<std::optional<StudyAnswer>> explore(const std::string& data_directory, co
   options.threads = request.threads;
   options.is_stopped = request.is_stopped;
   options.ranks = request.ranks;
-  const bool is_slow = study.inner == study::Inner::search || study.threshold.has_value();
-  options.batch = is_slow ? 1 : 32;
   if (request.ranks != nullptr && request.ranks->rank() > 0) {
     study::serve(work, options);
     return std::optional<StudyAnswer>();
   }
   const std::int64_t points = counted(study, *ready->inputs, all_points.candidates());
+  if (points == 0) {
+    const Node* where = study.tree.find("where");
+    return fail(where != nullptr ? where->place : study.tree.place,
+                "where: no combination of the axes' values is a point");
+  }
+  // A batch is a transaction: large ones are written in less time, small ones are spread better.
+  const bool is_slow = study.inner == study::Inner::search || study.threshold.has_value();
+  options.batch = is_slow ? 1 : std::clamp<std::int64_t>(points / 128, 1, 256);
   ready->info.points = points;
   ready->info.not_modelled = not_modelled(data_directory, *ready);
   ORRERY_TRY(store, opened_store(request, *ready));

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "orrery/api/memory_expansion.hpp"
+#include "orrery/api/expanded_search.hpp"
 #include "orrery/api/planning.hpp"
 #include "orrery/api/study_tree.hpp"
 #include "orrery/config/record.hpp"
@@ -92,19 +92,31 @@ void set_estimate(StudyRow& row, const results::Estimate& estimate) {
   row.breakdown = std::move(parts.breakdown);
   row.comm = std::move(parts.comm);
   row.memory = std::move(parts.memory);
+  row.passes = std::move(parts.passes);
   if (!estimate.feasible) {
     row.status = StudyStatus::infeasible;
     row.reason = memory_reason(estimate);
   }
 }
 
-// Of a plan that uses the second tier in place: what is in which tier.
+// Of a plan that uses the second tier in place: what is in which tier. One that fits in neither has no time: its kernels
+// would run at the rate of memory that does not exist.
 void set_expansion(StudyRow& row, const results::Estimate& estimate, std::string note) {
   const auto& memory = estimate.memory;
   row.of(Metric::memory_B) = memory.capacity.value();
-  row.reason = estimate.feasible ? std::move(note)
-                                 : fmt::format("memory: {} of {}; {}", config::format_bytes(memory.offloaded),
-                                               config::format_bytes(memory.second_tier), note);
+  if (estimate.feasible) {
+    row.reason = std::move(note);
+    return;
+  }
+  row.reason = fmt::format("memory: a device needs {} of the second tier's {}", config::format_bytes(memory.offloaded),
+                           config::format_bytes(memory.second_tier));
+  for (const Metric metric : {Metric::step_time_s, Metric::samples_per_s, Metric::tokens_per_s, Metric::mfu,
+                              Metric::cost_usd, Metric::energy_J}) {
+    row.of(metric).reset();
+  }
+  row.breakdown.clear();
+  row.comm.clear();
+  row.passes.clear();
 }
 
 }  // namespace
@@ -133,54 +145,17 @@ Result<results::Estimate> StudyEvaluator::physical(const Settings& settings, con
   return now->estimator->estimate(resolved.plan);
 }
 
-namespace {
-
-// Open choices of a plan depend on how much memory there is: those of the first tier with 0, 1, 2, 4, … GiB and all of
-// the second one. Each plan once.
-Result<std::vector<parallel::Plan>> plans_with_expansion(const estimate::Request& request, const Inputs& in,
-                                                         const parallel::Job& job) {
-  std::vector<Bytes> extras{Bytes(0)};
-  for (Bytes extra = 1_GiB; extra < in.cluster.second_tier.memory; extra *= 2.0) { extras.push_back(extra); }
-  extras.push_back(in.cluster.second_tier.memory);
-  std::vector<parallel::Plan> plans;
-  for (const Bytes extra : extras) {
-    hardware::Cluster cluster = in.cluster;
-    cluster.second_tier.memory = extra;
-    cluster = with_both_tiers(cluster, in.stack.memory_reserve);
-    estimate::Estimator estimator(in.model, cluster, in.stack, job);
-    ORRERY_TRY(resolved, estimate::resolve(request, in.model, cluster, in.stack, estimator));
-    if (std::find(plans.begin(), plans.end(), resolved.plan) == plans.end()) { plans.push_back(resolved.plan); }
-  }
-  return plans;
-}
-
-}  // namespace
-
 Result<results::Estimate> StudyEvaluator::expanded_physical(const Settings& settings, const estimate::Request& request,
                                                             hardware::Cluster& cluster, std::string& note) {
   ORRERY_TRY(in, inputs_.inputs(settings, request, Length::typed));
   cluster = in.cluster;
-  const parallel::Job job = estimate::job_of(request, in.model, in.stack);
-  ORRERY_TRY(plans, plans_with_expansion(request, in, job));
-  const hardware::Cluster roomy = with_both_tiers(in.cluster, in.stack.memory_reserve);
-  const Bytes capacity = in.cluster.accelerator.memory * (1.0 - in.stack.memory_reserve);
-  estimate::Estimator both(in.model, roomy, in.stack, job);
-  std::optional<Expanded> best;
-  for (const parallel::Plan& plan : plans) {
-    auto found = expanded(both.estimate(plan), in.cluster, capacity, *study_.expansion, [&](BytesPerSecond rate) {
-      hardware::Cluster slower = roomy;
-      slower.accelerator.memory_bandwidth = rate;
-      return estimate::Estimator(in.model, slower, in.stack, job).estimate(plan);
-    });
-    const auto rank = [](const Expanded& one) { return std::pair(!one.estimate.feasible, one.estimate.step_time); };
-    if (!best || rank(found) < rank(*best)) { best = std::move(found); }
-  }
-  note = std::move(best->note);
-  return std::move(best->estimate);
+  ORRERY_TRY(best, expanded_plan(request, in, *study_.expansion));
+  note = std::move(best.note);
+  return std::move(best.estimate);
 }
 
 Result<results::Estimate> StudyEvaluator::searched(const Settings& settings, const estimate::Request& request,
-                                                   hardware::Cluster& cluster) {
+                                                   hardware::Cluster& cluster, std::string& note) {
   PlanRequest asked;
   asked.job = request;
   asked.values = study_.search;
@@ -193,6 +168,11 @@ Result<results::Estimate> StudyEvaluator::searched(const Settings& settings, con
   }
   ORRERY_TRY(read, inputs_.inputs(settings, request, asked.space ? Length::longest : Length::typed));
   cluster = read.cluster;
+  if (study_.expansion) {
+    ORRERY_TRY(best, best_expanded(data_directory_, asked, std::move(read), *study_.expansion));
+    note = std::move(best.note);
+    return std::move(best.estimate);
+  }
   ORRERY_TRY(problem, problem_of(data_directory_, asked, std::move(read)));
   ORRERY_TRY(space, space_of(asked, problem));
   if (space.points() == 0) {
@@ -256,7 +236,7 @@ void StudyEvaluator::price(const Settings& settings, StudyRow& row) {
   hardware::Cluster cluster;
   std::string note;
   const bool searches = study_.inner == study::Inner::search;
-  const auto estimate = searches           ? searched(settings, *request, cluster)
+  const auto estimate = searches           ? searched(settings, *request, cluster, note)
                         : study_.expansion ? expanded_physical(settings, *request, cluster, note)
                                            : physical(settings, *request, cluster);
   if (cluster.devices > 0) { set_machine(row, cluster); }

@@ -35,7 +35,7 @@ class StudyEvaluator final : public study::Evaluator {
   [[nodiscard]] Result<results::Estimate> expanded_physical(const Settings& settings, const estimate::Request& request,
                                                             hardware::Cluster& cluster, std::string& note);
   [[nodiscard]] Result<results::Estimate> searched(const Settings& settings, const estimate::Request& request,
-                                                   hardware::Cluster& cluster);
+                                                   hardware::Cluster& cluster, std::string& note);
   void price(const Settings& settings, results::StudyRow& row);
   void price_mad_max(const Settings& settings, const estimate::Request& request, results::StudyRow& row);
   void find_threshold(const Settings& settings, results::StudyRow& row);

@@ -61,8 +61,20 @@ constexpr double kPowerTime = 0.5e-3;
 
 double memory_rate(const Accelerator& a) { return a.memory_bandwidth.value() * a.memory_efficiency; }
 
+// Operands of u and v bytes and a cache of S: the smaller of v (ceil(u / S) - 1) and u (ceil(v / S) - 1), bytes that are
+// read in addition to each operand once. Operands have the width of the GEMM's inputs.
+double repeated_reads(const Kernel& kernel, const Accelerator& a) {
+  if (kernel.weight_only || !(a.cache > Bytes(0))) { return 0.0; }
+  const double element = hardware::element_size(kernel.precision).value(), depth = real(kernel.k) * element;
+  const double u = real(kernel.m) * depth, v = real(kernel.n) * depth, cache = a.cache.value();
+  const auto more = [&](double blocks_of, double again) {
+    return again * std::max(0.0, std::ceil(blocks_of / cache) - 1.0);
+  };
+  return real(kernel.batch) * std::min(more(u, v), more(v, u));
+}
+
 double memory_seconds(const Kernel& kernel, const Accelerator& a) {
-  return kernel.bytes.value() / (memory_rate(a) * (kernel.block_scaled ? a.block_scaled_loads : 1.0));
+  return memory_traffic(kernel, a).value() / (memory_rate(a) * (kernel.block_scaled ? a.block_scaled_loads : 1.0));
 }
 
 // Seconds of a gemm on `tile`: whole waves of whole tiles. When the tiles do not fill the cores once, k is split over
@@ -171,6 +183,12 @@ double overlapped(double compute, double memory) {
 }
 
 }  // namespace
+
+Bytes memory_traffic(const Kernel& kernel, const Accelerator& accelerator) {
+  const bool is_blocked =
+      kernel.kind == KernelKind::gemm && accelerator.gemm_traffic == hardware::GemmTraffic::blocked;
+  return is_blocked ? kernel.bytes + Bytes(repeated_reads(kernel, accelerator)) : kernel.bytes;
+}
 
 KernelCost kernel_cost(const Kernel& kernel, const Accelerator& accelerator) {
   if (kernel.kind == KernelKind::none) { return {}; }

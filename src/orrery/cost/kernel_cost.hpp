@@ -14,7 +14,7 @@ enum class Bound : std::uint8_t { none, compute, memory, latency };  // the larg
 struct KernelCost {
   Seconds time;     // = slowdown x (latency + casts + (compute^4 + memory^4)^(1/4)), see Accelerator::slowdown
   Seconds compute;  // matrix units, with partly filled tiles and waves; this and the next are of the median device
-  Seconds memory;   // traffic / reachable bandwidth
+  Seconds memory;   // memory_traffic() / reachable bandwidth
   Seconds casts;    // conversion of wide operands to narrow ones before the kernel
   Seconds latency;  // fixed time of every launch
   Bound bound = Bound::none;
@@ -22,6 +22,10 @@ struct KernelCost {
 
 // In a job the time is that of the slowest node (stragglers: Accelerator::slowdown > 1).
 // Errors: none. A kernel of kind none takes no time; one whose precision the accelerator lacks takes infinite time.
+// Bytes between device memory and the chip. Kernel::bytes; of GEMMs under GemmTraffic::blocked more where no operand
+// fits in the cache.
+[[nodiscard]] Bytes memory_traffic(const hardware::Kernel& kernel, const hardware::Accelerator& accelerator);
+
 [[nodiscard]] KernelCost kernel_cost(const hardware::Kernel& kernel, const hardware::Accelerator& accelerator);
 
 }  // namespace orrery::cost

@@ -55,6 +55,44 @@ Kernel stream(double bytes, int launches = 1) {
   return kernel;
 }
 
+// Reads operand u in blocks of `cache` bytes and v once for each, and the other way round; writes the result once.
+double blocked_traffic(const Kernel& kernel, double cache) {
+  const double u = 2.0 * static_cast<double>(kernel.m * kernel.k), v = 2.0 * static_cast<double>(kernel.n * kernel.k);
+  const auto order = [&](double kept, double streamed) {
+    double bytes = 0.0;
+    for (double left = kept; left > 0.0; left -= cache) { bytes += std::min(left, cache) + streamed; }
+    return bytes;
+  };
+  const double result = 2.0 * static_cast<double>(kernel.m * kernel.n);
+  return static_cast<double>(kernel.batch) * (std::min(order(u, v), order(v, u)) + result);
+}
+
+RC_GTEST_PROP(KernelCost, blocked_gemms_have_the_traffic_of_the_better_order_of_blocks, ()) {
+  const auto size = [] { return std::int64_t{1} << *rc::gen::inRange(4, 14); };
+  const Kernel kernel = gemm(*rc::gen::inRange<std::int64_t>(1, 4), size(), size(), size());
+  Accelerator a = round_accelerator();
+  a.cache = Bytes(static_cast<double>(std::int64_t{1} << *rc::gen::inRange(14, 30)));
+  RC_ASSERT(memory_traffic(kernel, a) == kernel.bytes);  // the default
+  a.gemm_traffic = hardware::GemmTraffic::blocked;
+  const double traffic = memory_traffic(kernel, a).value();
+  RC_ASSERT(std::abs(traffic / blocked_traffic(kernel, a.cache.value()) - 1.0) < 1e-12);
+  RC_ASSERT(traffic >= kernel.bytes.value());
+  Accelerator larger = a;
+  larger.cache = 2.0 * a.cache;
+  RC_ASSERT(memory_traffic(kernel, larger).value() <= traffic);
+  RC_ASSERT(kernel_cost(kernel, larger).time <= kernel_cost(kernel, a).time);
+}
+
+// 4096 x 4096 x 4096 in 16 bits: 32 MiB each. With a cache of 8 MiB: 4 blocks of one, 4 x 32 MiB of the other.
+TEST(KernelCost, a_gemm_that_does_not_fit_the_cache_reads_an_operand_once_per_block) {
+  Accelerator a = round_accelerator();
+  a.gemm_traffic = hardware::GemmTraffic::blocked;
+  a.cache = 8_MiB;
+  EXPECT_EQ(memory_traffic(gemm(1, 4096, 4096, 4096), a), (32.0 + 4.0 * 32.0 + 32.0) * 1_MiB);
+  a.cache = 32_MiB;
+  EXPECT_EQ(memory_traffic(gemm(1, 4096, 4096, 4096), a), 96_MiB);
+}
+
 // Tiles of 16 rows: 8 rows cost a quarter of what they cost on tiles of 64, in proportion to the tiles' efficiencies.
 TEST(KernelCost, weight_only_kernels_have_tiles_of_few_rows) {
   Kernel kernel = gemm(1, 8, 100 * 256, 8192);

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "orrery/estimate/group_shapes.hpp"
+#include "orrery/estimate/passes.hpp"
 #include "orrery/estimate/terms.hpp"
 #include "orrery/hardware/records.hpp"
 #include "orrery/parallel/names.hpp"
@@ -172,9 +173,13 @@ void set_rates(results::Estimate& result, const Context& context, const Program&
 // Time of all transfers that a rank receives in one step: activations from the previous stage and gradients from the
 // next one. The first and the last chunk of the model each receive only one of the two. Under DualPipe half of the
 // micro-batches come from either end.
-Seconds transfer_total(const Context& context, const Program& program, std::int64_t stage) {
+struct Transfers {
+  Seconds forward, backward, total;
+};
+
+Transfers transfers_of(const Context& context, const Program& program, std::int64_t stage) {
   const std::int64_t p = program.plan.pp;
-  if (p == 1) { return Seconds(0); }
+  if (p == 1) { return {}; }
   const auto hop = [&](std::int64_t sender) {  // sender: the stage that sends activations over this hop
     return price_hop(program, context.fabric, program.mesh.transfer_dimension[static_cast<std::size_t>(sender)]);
   };
@@ -183,12 +188,13 @@ Seconds transfer_total(const Context& context, const Program& program, std::int6
   const auto chunks = static_cast<double>(bidirectional ? 1 : program.plan.vpp);
   const double forward = chunks - (stage == 0 ? 1.0 : 0.0);
   const double backward = chunks - (stage == p - 1 ? 1.0 : 0.0);
-  return m * (forward * hop((stage + p - 1) % p) + backward * hop(stage));
+  const Seconds activations = forward * hop((stage + p - 1) % p), gradients = backward * hop(stage);
+  return {m * activations, m * gradients, m * (activations + gradients)};
 }
 
 // Time for which a rank of the critical stage has no work.
 struct Waiting {
-  Seconds own_transfers;                             // all transfers, exposed or not
+  Transfers own_transfers;                           // all transfers, exposed or not
   Seconds transfers, first_gathers, slowed, bubble;  // slowed: by its reductions, in its last backwards
 };
 
@@ -196,7 +202,7 @@ struct Waiting {
 // were free, at most the rank's own transfers and gathers count as communication; the rest counts as bubble.
 Waiting waiting_of(const Context& context, const Program& program, const Step& step, const Busy& busy) {
   Waiting waiting;
-  waiting.own_transfers = transfer_total(context, program, step.critical_stage);
+  waiting.own_transfers = transfers_of(context, program, step.critical_stage);
   waiting.bubble = max(Seconds(0), step.pipeline_end - busy.time());
   waiting.slowed = min(step.last_extra, waiting.bubble);
   waiting.bubble -= waiting.slowed;
@@ -210,7 +216,7 @@ Waiting waiting_of(const Context& context, const Program& program, const Step& s
     own_gathers += segment_side(program.program_of(place).first_forward, step.blocks).total();
   }
   waiting.first_gathers = charge(own_gathers, step.without_first_gathers);
-  waiting.transfers = charge(waiting.own_transfers, step.without_transfers);
+  waiting.transfers = charge(waiting.own_transfers.total, step.without_transfers);
   return waiting;
 }
 
@@ -321,7 +327,7 @@ results::Estimate describe(const Context& context, const Program& program, const
   result.comm_by_group[kTp].exposed += busy.input_gathers;
   result.comm_by_group[kDp].total += busy.side.dp;
   result.comm_by_group[kDp].exposed += busy.stall.dp + waiting.first_gathers + waiting.slowed + reduce_tail;
-  result.comm_by_group.push_back({"pp", waiting.own_transfers, waiting.transfers});
+  result.comm_by_group.push_back({"pp", waiting.own_transfers.total, waiting.transfers});
   Seconds beyond;  // waiting for gathers of other stages, and rounding of sums
   for (auto& group : result.comm_by_group) {
     beyond += max(Seconds(0), group.exposed - group.total);
@@ -337,6 +343,9 @@ results::Estimate describe(const Context& context, const Program& program, const
       busy.work.of(TrafficKind::host).exposed + busy.stall.host + finish.of(TrafficKind::host).exposed;
   result.breakdown.bubble = waiting.bubble + idle + (step.reduce_tail - reduce_tail) + beyond;
   result.breakdown.host = context.stack.host.step_overhead + busy.work.launch;
+  const ExposedOutside outside{waiting.first_gathers, waiting.slowed + reduce_tail, waiting.own_transfers.forward,
+                               waiting.own_transfers.backward};
+  result.passes = passes(context, program, step, outside, result.comm_by_group, result.breakdown.optimizer);
   return result;
 }
 

@@ -1,5 +1,6 @@
 // The parts of an estimate are consistent with each other.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 #include <string>
@@ -9,8 +10,10 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "orrery/cost/kernel_cost.hpp"
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/parallel/test_jobs.hpp"
+#include "orrery/workload/operators.hpp"
 
 namespace orrery::estimate::explain_test {
 namespace {
@@ -87,6 +90,75 @@ TEST(Explain, communication_by_group_sums_up_and_no_group_exposes_more_than_it_h
     ASSERT_TRUE(near(e.comm_total, total));
     ASSERT_TRUE(near(e.comm_exposed, exposed));
     ASSERT_TRUE(near(e.breakdown.exposed_comm, exposed));
+  }
+}
+
+TEST(Explain, passes_sum_to_compute_optimizer_and_the_exposed_time_of_every_group) {
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+    const Estimate e = estimate_of(case_of(seed));
+    ASSERT_EQ(e.passes.size(), 4U);
+    Seconds compute;
+    std::vector<Seconds> exposed(e.comm_by_group.size());
+    for (const auto& pass : e.passes) {
+      ASSERT_EQ(pass.exposed.size(), exposed.size());
+      ASSERT_GE(pass.compute, Seconds()) << "seed " << seed;
+      compute += pass.compute;
+      for (std::size_t g = 0; g < exposed.size(); ++g) {
+        ASSERT_GE(pass.exposed[g], Seconds()) << "seed " << seed << " " << pass.name;
+        exposed[g] += pass.exposed[g];
+      }
+    }
+    ASSERT_TRUE(near(compute, e.breakdown.compute + e.breakdown.optimizer)) << "seed " << seed;
+    for (std::size_t g = 0; g < exposed.size(); ++g) {
+      ASSERT_TRUE(near(exposed[g], e.comm_by_group[g].exposed)) << "seed " << seed << " " << e.comm_by_group[g].group;
+    }
+  }
+}
+
+// On one device: the passes are the kernels of their operators, once per micro-batch.
+TEST(Explain, passes_of_one_device_are_its_kernels) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    Case c = case_of(seed);
+    c.plan = {};
+    c.job.adapter = {};
+    c.job.global_batch = c.plan.micro_batch = 1;
+    c.cluster = parallel::test::cluster_of({1});
+    const auto& gpu = c.cluster.accelerator;
+    const workload::Slice slice = parallel::slice_of(c.job, c.plan);
+    std::array<Seconds, 3> expected{};
+    const auto add = [&](const std::vector<workload::Operator>& operators, double times) {
+      for (const auto& op : operators) {
+        expected[0] += times * cost::kernel_cost(op.forward, gpu).time;
+        expected[1] += times * cost::kernel_cost(op.backward_input, gpu).time;
+        expected[2] += times * cost::kernel_cost(op.backward_weight, gpu).time;
+      }
+    };
+    parallel::test::for_each_tower_part(c.model, c.stack, slice, [&](const auto& part, bool) { add(part, 1.0); });
+    add(workload::embedding_operators(c.model, c.stack, slice), 1.0);
+    for (std::int64_t layer = 0; layer < c.model.depth(); ++layer) {
+      add(workload::layer_operators(c.model, c.stack, slice, workload::layer_kind(c.model, layer)), 1.0);
+    }
+    add(workload::head_operators(c.model, c.stack, slice), 1.0);
+    add(workload::mtp_operators(c.model, c.stack, slice), static_cast<double>(c.model.mtp_layers));
+    const Estimate e = estimate_of(c);
+    for (std::size_t p = 0; p < expected.size(); ++p) {
+      ASSERT_TRUE(near(e.passes[p].compute, expected[p])) << "seed " << seed << " " << e.passes[p].name;
+    }
+  }
+}
+
+// Tensor parallelism communicates in forward and for input gradients; gradients of replicas are reduced for weights.
+TEST(Explain, collectives_belong_to_the_pass_that_needs_them) {
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+    Case c = case_of(seed);
+    c.stack.overlap.tp_backward = false;
+    const Estimate e = estimate_of(c);
+    const std::size_t tp = 0, dp = 3;
+    ASSERT_EQ(e.comm_by_group[tp].group, "tp");
+    ASSERT_EQ(e.comm_by_group[dp].group, "dp");
+    const bool gathers_again = c.plan.sequence_parallel && c.plan.tp > 1;
+    if (!gathers_again) { ASSERT_EQ(e.passes[2].exposed[tp], Seconds()) << "seed " << seed; }
+    if (c.plan.zero < 3) { ASSERT_LE(e.passes[1].exposed[dp].value(), 1e-12 * e.step_time.value()) << "seed " << seed; }
   }
 }
 

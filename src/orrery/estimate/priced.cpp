@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 #include "orrery/core/error.hpp"
 #include "orrery/cost/kernel_cost.hpp"
@@ -85,7 +86,8 @@ void charge_kernel(Cost& cost, Purpose purpose, const hardware::Kernel& kernel, 
   cost.time += time;
   switch (purpose) {
     case Purpose::forward:
-    case Purpose::backward: cost.compute += time; break;
+    case Purpose::backward:
+    case Purpose::weight_gradient: cost.compute += time; break;
     case Purpose::recompute:
       cost.recompute += time;
       cost.recompute_flops += kernel.flops;
@@ -107,6 +109,36 @@ void charge_wait(Cost& cost, Purpose purpose, const CollectiveLaunch& collective
     communication_of(cost, collective).exposed += time;
   }
   cost.time += time;
+}
+
+// A cost that is also summed by pass.
+struct CostByPass : Cost {
+  Pass own = Pass::forward;
+  BlockPasses by_pass;
+
+  BlockPasses::Part* part(Purpose purpose) {
+    const auto of = [&](Pass pass) { return &by_pass.passes[static_cast<std::size_t>(pass)]; };
+    switch (purpose) {
+      case Purpose::forward: return of(Pass::forward);
+      case Purpose::backward: return of(Pass::input_gradient);
+      case Purpose::weight_gradient: return of(Pass::weight_gradient);
+      case Purpose::optimizer: return of(own);
+      case Purpose::recompute: return nullptr;
+    }
+    return nullptr;
+  }
+};
+
+void charge_kernel(CostByPass& cost, Purpose purpose, const hardware::Kernel& kernel, Seconds time) {
+  charge_kernel(static_cast<Cost&>(cost), purpose, kernel, time);
+  if (purpose != Purpose::optimizer && purpose != Purpose::recompute) { cost.part(purpose)->compute += time; }
+}
+
+void charge_wait(CostByPass& cost, Purpose purpose, const CollectiveLaunch& collective, Seconds time) {
+  charge_wait(static_cast<Cost&>(cost), purpose, collective, time);
+  if (auto* part = cost.part(purpose)) {
+    part->exposed[static_cast<std::size_t>(traffic_kind(collective.call.group))] += time;
+  }
 }
 
 }  // namespace
@@ -136,11 +168,12 @@ void charge_launch(Cost& cost, Seconds launch) {
 
 namespace {
 
-// time_of(call): of a collective.
-template <class TimeOf>
-Cost price_items(const Block& block, const network::Fabric& fabric, TimeOf&& time_of) {
+// time_of(call): of a collective. Ledger: Cost or CostByPass. `own`: of block_passes().
+template <class Ledger, class TimeOf>
+Ledger price_items(const Block& block, const network::Fabric& fabric, TimeOf&& time_of, Pass own = Pass::forward) {
+  Ledger cost;
+  if constexpr (std::is_same_v<Ledger, CostByPass>) { cost.own = own; }
   network::InlineList<Seconds, parallel::kMostItems> ends;  // end of each collective, by item
-  Cost cost;
   Seconds stream;  // when the collectives' stream is free; the compute stream is free at cost.time
   struct {
     Purpose purpose = {};
@@ -216,8 +249,65 @@ CallPorts ports_of(const parallel::CollectiveCall& call, const parallel::Mesh& m
 
 Cost price_block(const Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh,
                  network::PriceCache* cache) {
-  return price_items(block, fabric,
-                     [&](const parallel::CollectiveCall& call) { return price_call(call, fabric, mesh, cache); });
+  return price_items<Cost>(block, fabric,
+                           [&](const parallel::CollectiveCall& call) { return price_call(call, fabric, mesh, cache); });
+}
+
+namespace {
+
+// A collective of replicas that compute waits for: a gather is of weights, the others are of gradients.
+bool reduces_gradients(const Block& block) {
+  return std::any_of(block.items.begin(), block.items.end(), [](const Item& item) {
+    return item.purpose == Purpose::optimizer && item.collective() != nullptr &&
+           item.collective()->call.collective != Collective::all_gather;
+  });
+}
+
+// Whether there are collectives of weight gradients; waits of weight gradients are for them.
+bool gathers_for_weights(const Block& block) {
+  return std::any_of(block.items.begin(), block.items.end(), [](const Item& item) {
+    return item.collective() != nullptr && item.purpose == Purpose::weight_gradient;
+  });
+}
+
+// Without such collectives, every wait is for input gradients.
+BlockPasses split_kernels(const Block& block, const Cost& cost, const network::Fabric& fabric) {
+  BlockPasses found;
+  auto& input = found.passes[static_cast<std::size_t>(Pass::input_gradient)];
+  auto& weight = found.passes[static_cast<std::size_t>(Pass::weight_gradient)];
+  for (const Item& item : block.items) {
+    if (item.purpose != Purpose::weight_gradient || item.kernel() == nullptr) { continue; }
+    weight.compute += price_kernel(*item.kernel(), fabric);
+  }
+  input.compute = max(Seconds(0), cost.compute - weight.compute);
+  for (std::size_t k = 0; k < kTrafficKinds; ++k) { input.exposed[k] = cost.traffic[k].exposed; }
+  return found;
+}
+
+}  // namespace
+
+BlockPasses block_passes(const Block& block, const Cost& cost, Pass own, const network::Fabric& fabric,
+                         const parallel::Mesh& mesh) {
+  BlockPasses found;
+  if (own == Pass::input_gradient && reduces_gradients(block)) { own = Pass::weight_gradient; }
+  if (own != Pass::input_gradient) {
+    auto& part = found.passes[static_cast<std::size_t>(own)];
+    part.compute = cost.compute;
+    for (std::size_t k = 0; k < kTrafficKinds; ++k) { part.exposed[k] = cost.traffic[k].exposed; }
+    return found;
+  }
+  if (!gathers_for_weights(block)) { return split_kernels(block, cost, fabric); }
+  const auto priced = price_items<CostByPass>(
+      block, fabric, [&](const parallel::CollectiveCall& call) { return price_call(call, fabric, mesh); }, own);
+  found = priced.by_pass;
+  // Less what the host's launches hide of expert all-to-alls.
+  for (std::size_t k = 0; k < kTrafficKinds; ++k) {
+    Seconds sum;
+    for (const auto& part : found.passes) { sum += part.exposed[k]; }
+    if (!(sum > Seconds(0))) { continue; }
+    for (auto& part : found.passes) { part.exposed[k] *= priced.traffic[k].exposed / sum; }
+  }
+  return found;
 }
 
 PortUses port_uses(const Block& block, Seconds time, const parallel::Mesh& mesh, network::PriceCache& cache) {
@@ -260,7 +350,7 @@ void find_contended_times(PortUses& uses, unsigned dimensions, const Block& bloc
       return time;
     };
     use.contended =
-        adds_up ? uses.time + (2.0 * use.load - use.time) : price_items(block, cache.fabric(), time_of).time;
+        adds_up ? uses.time + (2.0 * use.load - use.time) : price_items<Cost>(block, cache.fabric(), time_of).time;
   }
 }
 

@@ -72,6 +72,24 @@ using parallel::price_kernel;
 [[nodiscard]] Cost price_block(const parallel::Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh,
                                network::PriceCache* cache = nullptr);
 
+// The passes to which the work of a step belongs.
+enum class Pass : std::uint8_t { forward, input_gradient, weight_gradient };
+inline constexpr std::size_t kPasses = 3;
+
+// Kernels and exposed communication of a block, by pass; the sums are Cost::compute and Cost::traffic.
+struct BlockPasses {
+  struct Part {
+    Seconds compute;
+    std::array<Seconds, kTrafficKinds> exposed;  // [TrafficKind]
+  };
+  std::array<Part, kPasses> passes;  // [Pass]
+};
+
+// `cost`: of the block. `own`: the pass of its segment, to which work belongs that is neither forward nor a gradient, as
+// collectives of replicas; input_gradient is a backward pass whose blocks may make weight gradients, too.
+[[nodiscard]] BlockPasses block_passes(const parallel::Block& block, const Cost& cost, Pass own,
+                                       const network::Fabric& fabric, const parallel::Mesh& mesh);
+
 // What a block needs of ports, without PortUse::contended. `time`: of the block.
 [[nodiscard]] PortUses port_uses(const parallel::Block& block, Seconds time, const parallel::Mesh& mesh,
                                  network::PriceCache& cache);

@@ -43,6 +43,12 @@ enum class Basis : std::uint8_t {
 
 [[nodiscard]] std::string_view name_of(Basis basis);
 
+// How often a GEMM reads its operands from device memory.
+enum class GemmTraffic : std::uint8_t {
+  compulsory,  // once
+  blocked,     // one operand in blocks that fill `cache`, the other one once for every block
+};
+
 struct Accelerator {
   std::string name;         // catalogue name, e.g. "h100-sxm"
   std::string description;  // product name as the vendor writes it
@@ -53,6 +59,7 @@ struct Accelerator {
   Bytes memory;                                       // capacity; a label of 80 GB of HBM is 80 GiB
   BytesPerSecond memory_bandwidth;                    // peak
   Bytes cache;                                        // last-level on-chip cache (L2)
+  GemmTraffic gemm_traffic = GemmTraffic::compulsory;
   std::int64_t cores = 0;                             // independent cores a kernel's tiles spread over (SM, CU, ...)
 
   // Efficiencies. docs/models/cost.md has the formula of a kernel's time.

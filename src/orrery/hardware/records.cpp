@@ -135,6 +135,9 @@ const Record<Accelerator>& Described<Accelerator>::record() {
           .required("memory_bandwidth", &Accelerator::memory_bandwidth, "peak rate of device memory",
                     {.min = kLeastBandwidth, .max = kMostBandwidth, .unit = "TB/s"})
           .required("cache", &Accelerator::cache, "last-level on-chip cache", {.max = kMostMemory, .unit = "MiB"})
+          .optional("gemm_traffic", &Accelerator::gemm_traffic,
+                    "compulsory: GEMMs read each operand once; blocked: one of them in blocks that fill the cache, the "
+                    "other one once for every block")
           .required("cores", &Accelerator::cores, "independent cores that a kernel's tiles spread over",
                     {.min = 1, .max = 10'000'000})
           .required("matrix_efficiency", &Accelerator::matrix_efficiency, "best measured GEMM rate / matrix_peak",

@@ -75,6 +75,14 @@ struct EnumNames<hardware::Wiring> {
 };
 
 template <>
+struct EnumNames<hardware::GemmTraffic> {
+  static constexpr std::array<std::pair<hardware::GemmTraffic, std::string_view>, 2> value{{
+      {hardware::GemmTraffic::compulsory, "compulsory"},
+      {hardware::GemmTraffic::blocked, "blocked"},
+  }};
+};
+
+template <>
 struct EnumNames<hardware::Basis> {
   static constexpr std::array<std::pair<hardware::Basis, std::string_view>, 3> value{{
       {hardware::Basis::measured, "measured"},

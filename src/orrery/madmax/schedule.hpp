@@ -146,6 +146,7 @@ class Iteration {
   void backward_layer(std::size_t index);
   void backward_tables();
   void reduce_gradients(const Layer& layer, const LayerTimes& times);
+  void scatter_gradients(const Layer& layer, const LayerTimes& times);
   Seconds gather(const Layer& layer, Pass pass, Seconds ready) {
     return communicate(&layer, pass, Role::gather, Collective::all_gather, times(layer).gather, ready);
   }
@@ -244,6 +245,7 @@ void Iteration<Record>::backward_layer(std::size_t index) {
   if (t.has_all_to_all) {
     activation_ = communicate(&layer, Pass::backward, Role::from_experts, Collective::all_to_all, t.experts, last_);
   }
+  if (trains && t.gathers && work_.gathers_early) { scatter_gradients(layer, t); }
   if (t.has_tp && reduces_activation(layer, Pass::backward)) {
     activation_ =
         communicate(&layer, Pass::backward, Role::reduce_activation, Collective::all_reduce, t.activation, last_);
@@ -252,8 +254,13 @@ void Iteration<Record>::backward_layer(std::size_t index) {
 }
 
 template <class Record>
+void Iteration<Record>::scatter_gradients(const Layer& layer, const LayerTimes& t) {
+  communicate(&layer, Pass::backward, Role::scatter, Collective::reduce_scatter, t.scatter, last_);
+}
+
+template <class Record>
 void Iteration<Record>::reduce_gradients(const Layer& layer, const LayerTimes& t) {
-  if (t.gathers) { communicate(&layer, Pass::backward, Role::scatter, Collective::reduce_scatter, t.scatter, last_); }
+  if (t.gathers && !work_.gathers_early) { scatter_gradients(layer, t); }
   if (t.reduces) { communicate(&layer, Pass::backward, Role::reduce, Collective::all_reduce, t.reduce, last_); }
 }
 

@@ -97,6 +97,21 @@ TEST(Schedule, vision_models_gather_one_half_layer_ahead_in_backward) {
   EXPECT_NEAR(found.at("EMB_b.").second, 27.25, kTolerance);
 }
 
+// With (fsdp,tp) their gradients are scattered when the early gather has ended, and activations are reduced after that:
+// the collective of the first level comes first.
+TEST(Schedule, vision_models_scatter_gradients_before_they_reduce_activations) {
+  SampleWork work = round_transformer();
+  const auto later = spans(estimate_of(work, round_system(), "transformer=(fsdp,tp)", batch_of_four(), true));
+  EXPECT_LE(later.at("TransformerFC0_b_c_act_ar.").second, later.at("TransformerFC0_b_c_wg_rs").first);
+  work.gathers_early = true;
+  const auto found = spans(estimate_of(work, round_system(), "transformer=(fsdp,tp)", batch_of_four(), true));
+  EXPECT_LE(found.at("Attn0_b_c_wgt_ag.").second, found.at("TransformerFC0_b_c_wg_rs").first);
+  for (const std::string layer : {"TransformerFC0", "Attn0"}) {
+    EXPECT_LE(found.at(layer + "_b_c_wg_rs").second, found.at(layer + "_b_c_act_ar.").first);
+  }
+  EXPECT_GE(found.at("Attn0_b.").first, found.at("TransformerFC0_b_c_act_ar.").second);  // which it waits for
+}
+
 // Vision models gather their last layer even with (ddp): 4 MB x 4 devices at 8 GB/s, 2 ms of idle compute.
 TEST(Schedule, vision_models_gather_their_last_layer_even_with_ddp) {
   SampleWork work = round_transformer();

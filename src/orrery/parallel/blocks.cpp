@@ -29,8 +29,7 @@ class BackwardWriter {
   }
 
   // Computes weight gradients only. Inputs that were kept scattered are gathered again, overlapped with the previous
-  // GEMM if the stack does that.
-  // the stack does so.
+  // GEMM if the stack does so.
   void weight_gradients() {
     std::size_t j = weight_gradient_before(operators_.size());
     OptionalItemId arriving = gather_for(j);
@@ -39,7 +38,7 @@ class BackwardWriter {
       const std::size_t next = weight_gradient_before(j);
       const OptionalItemId arrived = arriving;
       if (stack_.overlap.tp_backward) { arriving = gather_for(next); }
-      write_.kernel(op.name, op.backward_weight, Purpose::backward, arrived);
+      write_.kernel(op.name, op.backward_weight, Purpose::weight_gradient, arrived);
       if (!stack_.overlap.tp_backward) { arriving = gather_for(next); }
       j = next;
     }
@@ -63,8 +62,9 @@ class BackwardWriter {
       return j;
     }
     write_.cross(op, Direction::backward, Purpose::backward);
-    write_.kernel(op.name, op.backward_input, Purpose::backward);
-    if (weights_) { write_.kernel(op.name, op.backward_weight, Purpose::backward); }
+    const bool updates_rows = op.tag == workload::OperatorTag::tables;
+    write_.kernel(op.name, op.backward_input, updates_rows ? Purpose::weight_gradient : Purpose::backward);
+    if (weights_) { write_.kernel(op.name, op.backward_weight, Purpose::weight_gradient); }
     return j;
   }
 
@@ -80,7 +80,6 @@ class BackwardWriter {
   }
 
   // Replays what the backward pass of operator `i` reads and what was not kept: the operator's own results and its
-  // input.
   // input.
   void replay_for(std::size_t i) {
     const Operator& op = operators_[i];
@@ -118,7 +117,7 @@ class BackwardWriter {
     replay_for(j - 1);
     write_.gather_and_gemm(leave.name, *crossing(leave, Direction::backward, plan_), op.name, op.backward_input,
                            Cut::rows, Purpose::backward);
-    if (weights_) { write_.kernel(op.name, op.backward_weight, Purpose::backward); }
+    if (weights_) { write_.kernel(op.name, op.backward_weight, Purpose::weight_gradient); }
     return j - 1;
   }
 
@@ -135,13 +134,13 @@ class BackwardWriter {
       write_.gemm_and_scatter(op.name, op.backward_input, enter.name, *sum, Purpose::backward);
       if (again) {
         write_.gather_and_gemm(enter.name, gather_again(enter), op.name, op.backward_weight, Cut::depth,
-                               Purpose::backward);
+                               Purpose::weight_gradient);
       }
       return;
     }
-    if (again) { write_.collective(enter.name, gather_again(enter), Purpose::backward); }
+    if (again) { write_.collective(enter.name, gather_again(enter), Purpose::weight_gradient); }
     write_.kernel(op.name, op.backward_input, Purpose::backward);
-    if (weights_) { write_.kernel(op.name, op.backward_weight, Purpose::backward); }
+    if (weights_) { write_.kernel(op.name, op.backward_weight, Purpose::weight_gradient); }
     write_.collective(enter.name, *sum, Purpose::backward);
   }
 
@@ -150,11 +149,11 @@ class BackwardWriter {
   void overlapped_entry_gemm(const Operator& enter, const Operator& op, const CollectiveCall& sum) {
     OptionalItemId gathered;
     if (plan_.sequence_parallel) {
-      gathered = write_.collective(enter.name, gather_again(enter), Purpose::backward, true);
+      gathered = write_.collective(enter.name, gather_again(enter), Purpose::weight_gradient, true);
     }
     write_.kernel(op.name, op.backward_input, Purpose::backward);
     const ItemId summed = write_.collective(enter.name, sum, Purpose::backward, true);
-    write_.kernel(op.name, op.backward_weight, Purpose::backward, gathered);
+    write_.kernel(op.name, op.backward_weight, Purpose::weight_gradient, gathered);
     // The next operator reads the reduced input gradient.
     write_.wait(enter.name, summed, Purpose::backward);
   }
@@ -163,10 +162,11 @@ class BackwardWriter {
   void shared_entry_gemm(const Operator& enter, const Operator& op) {
     OptionalItemId gathered;
     if (plan_.sequence_parallel) {
-      gathered = write_.collective(enter.name, gather_again(enter), Purpose::backward, stack_.overlap.tp_backward);
+      gathered =
+          write_.collective(enter.name, gather_again(enter), Purpose::weight_gradient, stack_.overlap.tp_backward);
     }
     write_.kernel(op.name, op.backward_input, Purpose::backward);
-    write_.kernel(op.name, op.backward_weight, Purpose::backward,
+    write_.kernel(op.name, op.backward_weight, Purpose::weight_gradient,
                   stack_.overlap.tp_backward ? gathered : OptionalItemId());
   }
 
@@ -197,7 +197,7 @@ class BackwardWriter {
     if (enter == kNone) { return {}; }
     const bool overlaps = stack_.overlap.tp_backward;
     const ItemId item =
-        write_.collective(operators_[enter].name, gather_again(operators_[enter]), Purpose::backward, overlaps);
+        write_.collective(operators_[enter].name, gather_again(operators_[enter]), Purpose::weight_gradient, overlaps);
     return overlaps ? OptionalItemId(item) : OptionalItemId();
   }
 
@@ -234,6 +234,12 @@ Block backward_block(std::string_view name, std::span<const Operator> operators,
 
 namespace {
 
+// One call of the framework's backward makes both gradients of an operator.
+bool is_same_call(const Item& a, const Item& b) {
+  const auto call_of = [](Purpose purpose) { return purpose == Purpose::weight_gradient ? Purpose::backward : purpose; };
+  return a.name == b.name && call_of(a.purpose) == call_of(b.purpose);
+}
+
 // Host time of the items of a block if the framework's time per operator and that of a kernel differ. Items of one
 // operator have one name: the pieces of an overlapped product, and those of its collective.
 Seconds operators_time(const Block& block, const hardware::HostPolicy& host) {
@@ -246,9 +252,8 @@ Seconds operators_time(const Block& block, const hardware::HostPolicy& host) {
       continue;
     }
     kernels += run == nullptr ? 1.0 : static_cast<double>(run->kernel.launches + run->kernel.extra_kernels);
-    const bool known = std::any_of(operators.begin(), operators.end(), [&](const Item* other) {
-      return other->name == item.name && other->purpose == item.purpose;
-    });
+    const bool known =
+        std::any_of(operators.begin(), operators.end(), [&](const Item* other) { return is_same_call(*other, item); });
     if (!known) { operators.push_back(&item); }
   }
   const auto count = static_cast<double>(operators.size());

@@ -298,6 +298,11 @@ struct Work {
     flops += kernel.flops.value();
     bytes += kernel.bytes.value();
   }
+  friend Work operator+(Work a, const Work& b) {
+    a.flops += b.flops;
+    a.bytes += b.bytes;
+    return a;
+  }
   friend bool operator==(const Work& a, const Work& b) {
     const auto same = [](double x, double y) { return std::abs(x - y) <= 1e-12 * std::max(x, y); };
     return same(a.flops, b.flops) && same(a.bytes, b.bytes);
@@ -315,12 +320,13 @@ Work work_of(const Block& block, Purpose purpose) {
 // Every kernel of every operator, in any order and any number of chunks.
 RC_GTEST_PROP(Blocks, no_kernel_is_lost_and_none_is_invented, ()) {
   const Any any = any_part();
-  Work forward, backward, again;
+  Work forward, backward, weight, again;
   bool follows = false;  // the operator before is replayed
   for (const auto& op : any.operators) {
     forward.add(op.forward);
     backward.add(op.backward_input);
     backward.add(op.backward_weight);
+    weight.add(op.backward_weight);
     const bool is_replayed = any.replayed.contains(op.tag);
     if (is_replayed) { again.add(op.forward); }
     if (is_replayed && !follows) { again.add(op.alone); }
@@ -328,7 +334,8 @@ RC_GTEST_PROP(Blocks, no_kernel_is_lost_and_none_is_invented, ()) {
   }
   const Block block = backward_block("", any.operators, any.plan, any.stack, any.replayed);
   RC_ASSERT(work_of(forward_block("", any.operators, any.plan), Purpose::forward) == forward);
-  RC_ASSERT(work_of(block, Purpose::backward) == backward);
+  RC_ASSERT(work_of(block, Purpose::backward) + work_of(block, Purpose::weight_gradient) == backward);
+  RC_ASSERT(work_of(block, Purpose::weight_gradient) == weight);
   RC_ASSERT(work_of(block, Purpose::recompute) == again);
 }
 
@@ -349,8 +356,10 @@ RC_GTEST_PROP(Blocks, what_is_replayed_is_there_before_it_is_read, ()) {
   const Block block = backward_block("", any.operators, any.plan, any.stack, any.replayed);
   const auto expect_before = [&](const Operator& maker, const Operator& reader) {
     const auto made = position_of(block, maker.name, Purpose::recompute, true);
-    const auto read = position_of(block, reader.name, Purpose::backward, false);
-    if (made && read) { RC_ASSERT(*made < *read); }
+    for (const Purpose gradient : {Purpose::backward, Purpose::weight_gradient}) {
+      const auto read = position_of(block, reader.name, gradient, false);
+      if (made && read) { RC_ASSERT(*made < *read); }
+    }
   };
   for (std::size_t i = 0; i < any.operators.size(); ++i) {
     const Operator& op = any.operators[i];
@@ -402,9 +411,9 @@ RC_GTEST_PROP(Blocks, input_and_weight_gradients_apart_are_all_of_them, ()) {
     return backward_block("", any.operators, any.plan, any.stack, any.replayed, gradients);
   };
   const Block all = block(Gradients::all), input = block(Gradients::input), weight = block(Gradients::weight);
-  Work together = work_of(input, Purpose::backward);
+  Work together = work_of(input, Purpose::backward) + work_of(input, Purpose::weight_gradient);
   for (const auto& item : weight.items) { together.add(kernel_of(item)); }
-  RC_ASSERT(together == work_of(all, Purpose::backward));
+  RC_ASSERT(together == work_of(all, Purpose::backward) + work_of(all, Purpose::weight_gradient));
   RC_ASSERT(work_of(input, Purpose::recompute) == work_of(all, Purpose::recompute));
   Traffic whole, parts;
   add_traffic(whole, all);
@@ -467,6 +476,10 @@ TEST(Blocks, the_host_issues_every_kernel_and_collective) {
   EXPECT_DOUBLE_EQ(host_time(block, stack).value(), 60e-6);
   block.items.push_back({"a", Purpose::recompute, KernelLaunch{kernel}});  // another operator
   EXPECT_DOUBLE_EQ(host_time(block, stack).value(), 72e-6);
+  block.items.push_back({"a", Purpose::backward, KernelLaunch{kernel}});
+  EXPECT_DOUBLE_EQ(host_time(block, stack).value(), 84e-6);
+  block.items.push_back({"a", Purpose::weight_gradient, KernelLaunch{kernel}});  // of the same call
+  EXPECT_DOUBLE_EQ(host_time(block, stack).value(), 88e-6);
 }
 
 // Pricing keeps the ends of a block's collectives in a list of this length.

@@ -368,7 +368,7 @@ class SliceLowering {
     Kernel kernel;
     kernel.kind = KernelKind::stream;
     kernel.bytes = trained * (context_.weight_element + 2.0 * context_.stack.gradients.element);
-    block.items.push_back({"gradient.accumulate", Purpose::backward, KernelLaunch{kernel}});
+    block.items.push_back({"gradient.accumulate", Purpose::weight_gradient, KernelLaunch{kernel}});
   }
 
   LoweringContext context_;

@@ -32,7 +32,8 @@
 
 namespace orrery::parallel {
 
-enum class Purpose : std::uint8_t { forward, backward, recompute, optimizer };
+// backward: input gradients, and everything of the backward pass but kernels and gathers of weight gradients.
+enum class Purpose : std::uint8_t { forward, backward, weight_gradient, recompute, optimizer };
 
 // What happens between a device and its second memory tier.
 enum class TierTransfer : std::uint8_t {

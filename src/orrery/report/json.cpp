@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "orrery/config/json.hpp"
+#include "orrery/report/estimate_parts.hpp"
 #include "orrery/report/json_fields.hpp"
 
 namespace orrery::report {
@@ -22,55 +23,33 @@ using config::null_node;
 using config::sequence_node;
 
 Node breakdown_json(const results::Breakdown& breakdown) {
-  return json_object({{"compute", breakdown.compute},
-                      {"recompute", breakdown.recompute},
-                      {"exposed_comm", breakdown.exposed_comm},
-                      {"bubble", breakdown.bubble},
-                      {"optimizer", breakdown.optimizer},
-                      {"offload", breakdown.offload},
-                      {"host", breakdown.host}});
+  TreeSink sink;
+  write_breakdown(sink, breakdown);
+  return sink.take();
 }
 
-Node group_json(const results::Estimate& estimate, std::string_view name) {
-  const auto& groups = estimate.comm_by_group;
-  const auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.group == name; });
-  const bool used = found != groups.end();
-  return json_object({{"total", used ? found->total : Seconds()}, {"exposed", used ? found->exposed : Seconds()}});
-}
-
-// All groups of the contract are present; those that the plan does not use are zero.
 Node comm_json(const results::Estimate& estimate) {
-  Node groups = json_object({});
-  for (const char* name : {"tp", "pp", "dp", "ep", "cp"}) { add_fields(groups, {{name, group_json(estimate, name)}}); }
-  for (const auto& group : estimate.comm_by_group) {
-    if (groups.find(group.group) == nullptr) { add_fields(groups, {{group.group, group_json(estimate, group.group)}}); }
-  }
-  return json_object(
-      {{"total", estimate.comm_total}, {"exposed", estimate.comm_exposed}, {"by_group", std::move(groups)}});
+  TreeSink sink;
+  write_communication(sink, estimate);
+  return sink.take();
+}
+
+Node passes_json(const results::Estimate& estimate) {
+  TreeSink sink;
+  write_passes(sink, estimate);
+  return sink.take();
 }
 
 Node memory_json(const results::Memory& memory) {
-  Node json = json_object({{"weights", memory.weights},
-                           {"gradients", memory.gradients},
-                           {"optimizer", memory.optimizer},
-                           {"activations", memory.activations},
-                           {"buffers", memory.buffers},
-                           {"kv_cache", memory.kv_cache},
-                           {"total", memory.total()},
-                           {"capacity", memory.capacity},
-                           {"stage", memory.stage},
-                           {"offloaded", memory.offloaded},
-                           {"second_tier", memory.second_tier}});
-  if (memory.tables > Bytes(0)) { add_fields(json, {{"tables", memory.tables}}); }
-  return json;
+  TreeSink sink;
+  write_memory(sink, memory);
+  return sink.take();
 }
 
 Node plan_summary_json(const results::PlanSummary& plan) {
-  Node json = json_object({});
-  for (const auto& one : plan.values) {
-    std::visit([&](const auto& value) { add_fields(json, {{one.name, value}}); }, one.value);
-  }
-  return json;
+  TreeSink sink;
+  write_plan(sink, plan);
+  return sink.take();
 }
 
 Node inference_json(const results::Inference& inference) {
@@ -148,8 +127,9 @@ void add_estimate(Node& json, const results::Estimate& estimate) {
   add_rates(json, estimate);
   add_fields(json, {{"hfu", estimate.hfu},
                     {"breakdown_s", breakdown_json(estimate.breakdown)},
-                    {"comm_s", comm_json(estimate)},
-                    {"memory_B", memory_json(estimate.memory)},
+                    {"comm_s", comm_json(estimate)}});
+  if (!estimate.passes.empty()) { add_fields(json, {{"passes_s", passes_json(estimate)}}); }
+  add_fields(json, {{"memory_B", memory_json(estimate.memory)},
                     {"plan", plan_summary_json(estimate.plan)},
                     {"groups", groups_json(estimate.groups)},
                     {"model", estimate.model},
@@ -187,13 +167,20 @@ void add_estimate(Node& json, const results::Estimate& estimate) {
 }  // namespace
 
 EstimateParts estimate_parts(const results::Estimate& estimate) {
-  const auto line = [](const Node& node) {
-    std::string text = json_document(node, 0);
-    std::erase(text, '\n');
-    return text;
-  };
-  return {line(plan_summary_json(estimate.plan)), line(breakdown_json(estimate.breakdown)), line(comm_json(estimate)),
-          line(memory_json(estimate.memory))};
+  EstimateParts parts;
+  LineSink plan, breakdown, comm, memory, passes;
+  write_plan(plan, estimate.plan);
+  write_breakdown(breakdown, estimate.breakdown);
+  write_communication(comm, estimate);
+  write_memory(memory, estimate.memory);
+  parts.plan = plan.take();
+  parts.breakdown = breakdown.take();
+  parts.comm = comm.take();
+  parts.memory = memory.take();
+  if (estimate.passes.empty()) { return parts; }
+  write_passes(passes, estimate);
+  parts.passes = passes.take();
+  return parts;
 }
 
 std::string estimate_json(const results::Estimate& estimate, std::span<const std::string> chosen) {

@@ -23,7 +23,7 @@ namespace orrery::report {
 
 // Parts of orrery.estimate/1 as objects on one line: "plan", "breakdown_s", "comm_s", "memory_B".
 struct EstimateParts {
-  std::string plan, breakdown, comm, memory;
+  std::string plan, breakdown, comm, memory, passes;
 };
 [[nodiscard]] EstimateParts estimate_parts(const results::Estimate& estimate);
 

@@ -1,5 +1,6 @@
 #include "orrery/report/page.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <map>
@@ -11,6 +12,7 @@
 
 #include "orrery/config/json.hpp"
 #include "orrery/config/node.hpp"
+#include "orrery/core/error.hpp"
 #include "orrery/report/study.hpp"
 
 namespace orrery::report {
@@ -53,6 +55,8 @@ std::string title_of_metric(std::string_view name) {
   return found == titles.end() ? std::string(name) : found->second;
 }
 
+constexpr const char* kPasses = "passes, without recomputation and bubbles";
+
 class PageData {
  public:
   explicit PageData(const StudyTable& table) : table_(table) {
@@ -85,6 +89,7 @@ class PageData {
   }
   static const std::string& text_of_stack(const StudyRow& row, const std::string& name) {
     if (name == "step time by cause") { return row.breakdown; }
+    if (name == kPasses) { return row.passes; }
     return name == "communication by group" ? row.comm : row.memory;
   }
   // `<` would end the script element that holds the data.
@@ -243,7 +248,8 @@ class PageData {
   // Leaves of a nested object of numbers: "forward exposed tp".
   static void leaves(const Node& node, const std::string& path, std::vector<std::pair<std::string, double>>& found) {
     for (const auto& member : node.members) {
-      const std::string name = path.empty() ? member.key : path + " " + member.key;
+      const std::string key = member.key == "exposed_by_group" ? "exposed" : member.key;
+      const std::string name = path.empty() ? key : path + " " + key;
       if (member.value.kind == Kind::mapping) {
         leaves(member.value, name, found);
       } else if (const auto quantity = cell_number(member.value)) {
@@ -258,6 +264,7 @@ class PageData {
     return error == std::errc{} ? std::optional(number) : std::nullopt;
   }
   static bool is_total(const std::string& name) {
+    if (name.ends_with(" exposed_comm")) { return true; }  // of a pass: the sum of its groups
     return name == "total" || name == "capacity" || name == "stage" || name == "second_tier" || name == "tables";
   }
   void stacks(JsonWriter& json) {
@@ -269,8 +276,9 @@ class PageData {
       for (std::size_t i = 0; i < nodes.size(); ++i) {
         std::vector<std::pair<std::string, double>> found;
         leaves(nodes[i], {}, found);
-        for (const auto& [leaf, value] : found) {
+        for (auto& [leaf, value] : found) {
           if (is_total(leaf)) { continue; }
+          if (name == kPasses) { std::replace(leaf.begin(), leaf.end(), '_', ' '); }
           auto& list = lists[leaf];
           if (list.empty()) {
             list.resize(nodes.size(), 0.0);
@@ -283,7 +291,9 @@ class PageData {
       json.open_list();
       for (const auto& leaf : order) {
         std::string values;
-        for (const double value : lists[leaf]) { number(values, value); }
+        const auto& list = lists[leaf];
+        if (std::all_of(list.begin(), list.end(), [](double value) { return value == 0.0; })) { continue; }
+        for (const double value : list) { number(values, value); }
         json.value(config::integer_node(0));
         out_.pop_back();
         out_ += "{\"name\":" + config::json_text(leaf) + ",\"values\":[" + values + "]}";
@@ -296,7 +306,7 @@ class PageData {
   const StudyTable& table_;
   std::vector<Node> plans_;
   std::vector<std::pair<std::string, std::vector<Node>>> stack_nodes_{
-      {"step time by cause", {}}, {"communication by group", {}}, {"memory by class", {}}};
+      {"step time by cause", {}}, {kPasses, {}}, {"communication by group", {}}, {"memory by class", {}}};
   std::set<std::string> shown_;
   std::string out_;
 };
@@ -315,7 +325,16 @@ std::string html_text(std::string_view text) {
   return safe;
 }
 
+std::string_view embedded(std::string_view name) {
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (file.name == name) { return file.bytes; }
+  }
+  throw_internal_error("embedded file", __FILE__, __LINE__);
+}
+
 }  // namespace
+
+std::string_view chart_library() { return embedded("chart.min.js"); }
 
 std::string study_page(const StudyTable& table) {
   const std::string title = table.info.name.empty() ? "Study" : table.info.name;
@@ -326,13 +345,13 @@ std::string study_page(const StudyTable& table) {
       "script-src "
       "'unsafe-inline'; img-src data:\">\n<link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>\n",
       html_text(title));
-  page += embedded_page_style();
+  page += embedded("page.css");
   page += "</style>\n</head>\n<body>\n<main id=\"page\"></main>\n<script type=\"application/json\" id=\"data\">";
   page += PageData(table).text();
   page += "</script>\n<script>\n";
-  page += embedded_chart_library();
+  page += chart_library();
   page += "</script>\n<script>\n";
-  page += embedded_page_script();
+  page += embedded("page.js");
   return page + "</script>\n</body>\n</html>\n";
 }
 

@@ -2,18 +2,21 @@
 // loaded from elsewhere. Numbers have ten significant digits of those in the database.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
+#include "orrery/core/embedded_file.hpp"
 #include "orrery/results/study.hpp"
 
 namespace orrery::report {
 
 [[nodiscard]] std::string study_page(const results::StudyTable& table);
 
-// Files that the build embeds (cmake/embed_functions.cmake).
-[[nodiscard]] std::string_view embedded_chart_library();  // Chart.js, MIT licence, its notice included
-[[nodiscard]] std::string_view embedded_page_style();
-[[nodiscard]] std::string_view embedded_page_script();
+// Chart.js, MIT licence, its notice included.
+[[nodiscard]] std::string_view chart_library();
+
+// Chart.js, and the page's style and script.
+[[nodiscard]] std::span<const EmbeddedFile> embedded_files();
 
 }  // namespace orrery::report

@@ -266,6 +266,26 @@ std::string comm_table(const results::Estimate& estimate) {
   return table.text();
 }
 
+// Kernels and exposed communication of each pass, by group.
+std::string passes_table(const results::Estimate& estimate) {
+  std::vector<std::size_t> groups;  // those with exposed time
+  Table table;
+  table.column("pass", Table::Align::left).column("compute");
+  for (std::size_t i = 0; i < estimate.comm_by_group.size(); ++i) {
+    if (is_negligible(estimate.comm_by_group[i].exposed, estimate.step_time)) { continue; }
+    groups.push_back(i);
+    table.column("exposed " + estimate.comm_by_group[i].group);
+  }
+  for (const auto& pass : estimate.passes) {
+    std::string name(pass.name);
+    std::replace(name.begin(), name.end(), '_', ' ');
+    std::vector<std::string> cells{"  " + name, format_seconds(pass.compute)};
+    for (const std::size_t i : groups) { cells.push_back(format_seconds(pass.exposed[i])); }
+    table.row(std::move(cells));
+  }
+  return table.text();
+}
+
 std::string classes_table(const std::vector<results::RankClassTime>& classes) {
   Table table;
   table.column("stages", Table::Align::left).column("layers per chunk", Table::Align::left);
@@ -338,6 +358,7 @@ std::string estimate_text(const results::Estimate& estimate, std::span<const std
   text += validity_line(estimate);
   text += "\n" + breakdown_table(estimate);
   text += "\n" + comm_table(estimate);
+  if (!estimate.passes.empty() && !estimate.terms.empty()) { text += "\n" + passes_table(estimate); }
   text += "\n" + memory_table(estimate.memory);
   if (!estimate.classes.empty()) {
     text += "\npipeline stages with identical work\n" + classes_table(estimate.classes);

@@ -35,6 +35,20 @@ struct GroupTime {
   Seconds exposed;    // the part not overlapped with compute
 };
 
+// A pass of the critical rank's training step. Over all passes, `compute` sums to Breakdown::compute plus
+// Breakdown::optimizer, and the exposed time of a group to GroupTime::exposed. Recomputation belongs to no pass.
+struct PassTime {
+  std::string_view name;  // "forward", "input_gradient", "weight_gradient", "optimizer": a literal
+  Seconds compute;
+  std::vector<Seconds> exposed;  // [Estimate::comm_by_group]
+
+  [[nodiscard]] Seconds exposed_comm() const {
+    Seconds sum;
+    for (const Seconds time : exposed) { sum += time; }
+    return sum;
+  }
+};
+
 // A process group on the cluster: its members along each network dimension, innermost first.
 struct GroupShape {
   struct Extent {
@@ -162,6 +176,7 @@ struct Estimate {
   Breakdown breakdown;
   Seconds comm_total, comm_exposed;
   std::vector<GroupTime> comm_by_group;
+  std::vector<PassTime> passes;  // of training
   std::vector<GroupShape> groups;  // of more than one rank
   Memory memory;
   std::optional<Expense> cost, energy;  // absent if the cluster has no price or power

@@ -55,6 +55,7 @@ struct StudyRow {
   std::string plan;        // JSON object; empty: none
   std::string breakdown;   // JSON object, seconds
   std::string comm;        // JSON object: total and exposed seconds by group
+  std::string passes;      // JSON object: seconds of kernels, and exposed ones by group, of each pass
   std::string memory;      // JSON object: bytes by class and tier
   std::string input_hash;  // of everything that the row depends on, but the version of the program
 

@@ -136,7 +136,6 @@ TEST(StudyFile, mistakes_have_a_place_and_the_nearest_name) {
   EXPECT_THAT(error_of("axes: [{plan: [MP8DP8]}]"), HasSubstr("\"MP8DP8\" is not a plan"));
   EXPECT_THAT(error_of("objective: step_tme_s"), HasSubstr("did you mean \"step_time_s\"?"));
   EXPECT_THAT(error_of("sampler: {kind: random, points: 5}"), HasSubstr("valid: grid, latin_hypercube, sobol"));
-  EXPECT_THAT(error_of("expansion: serial\nplan: search"), HasSubstr("expansion needs plan: given"));
   EXPECT_THAT(error_of("let: {a: 1 / 0}"), HasSubstr("division by zero"));
 }
 

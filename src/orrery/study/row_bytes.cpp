@@ -79,7 +79,7 @@ std::string bytes_of_rows(std::span<const StudyRow> rows) {
     out += static_cast<char>(row.status);
     put_text(out, row.reason);
     for (const auto& metric : row.metrics) { put_cell(out, metric ? StudyCell(*metric) : StudyCell()); }
-    for (const std::string* text : {&row.plan, &row.breakdown, &row.comm, &row.memory, &row.input_hash}) {
+    for (const std::string* text : {&row.plan, &row.breakdown, &row.comm, &row.passes, &row.memory, &row.input_hash}) {
       put_text(out, *text);
     }
   }
@@ -100,7 +100,7 @@ std::vector<StudyRow> rows_of_bytes(std::string_view bytes) {
       const StudyCell cell = take_cell(in);
       if (const double* number = results::number_of(cell)) { metric = *number; }
     }
-    for (std::string* text : {&row.plan, &row.breakdown, &row.comm, &row.memory, &row.input_hash}) {
+    for (std::string* text : {&row.plan, &row.breakdown, &row.comm, &row.passes, &row.memory, &row.input_hash}) {
       *text = in.take_text();
     }
     rows.push_back(std::move(row));

@@ -24,7 +24,7 @@ using results::StudyStatus;
 namespace {
 
 constexpr int kApplicationId = 0x4F525259;  // "ORRY"
-constexpr std::array<std::string_view, 5> kTextColumns{"plan", "breakdown", "comm", "memory", "input_hash"};
+constexpr std::array<std::string_view, 6> kTextColumns{"plan", "breakdown", "comm", "passes", "memory", "input_hash"};
 
 Place db_place() { return {"", 0, 0, "--db"}; }
 
@@ -60,11 +60,9 @@ class Statement {
   }
   void bind(int i, std::int64_t number) { note(sqlite3_bind_int64(statement_, i + 1, number)); }
   // An empty text is NULL.
-  void bind_text(int i, std::string_view text) {
-    note(text.empty()
-             ? sqlite3_bind_null(statement_, i + 1)
-             : sqlite3_bind_text64(statement_, i + 1, text.data(), text.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
-  }
+  void bind_text(int i, std::string_view text) { bind_text(i, text, SQLITE_TRANSIENT); }
+  // The text must outlive the next step.
+  void bind_view(int i, std::string_view text) { bind_text(i, text, SQLITE_STATIC); }
   // Whether there is a row; the error of the database is in failed().
   bool step() {
     if (status_ != SQLITE_OK) { return false; }
@@ -96,6 +94,10 @@ class Statement {
   }
 
  private:
+  void bind_text(int i, std::string_view text, sqlite3_destructor_type life) {
+    note(text.empty() ? sqlite3_bind_null(statement_, i + 1)
+                      : sqlite3_bind_text64(statement_, i + 1, text.data(), text.size(), life, SQLITE_UTF8));
+  }
   void note(int status) {
     if (status_ == SQLITE_OK) { status_ = status; }
   }
@@ -236,6 +238,8 @@ Result<Store> Store::create(const std::string& path, const StudyInfo& info, cons
   database->columns = columns;
   ORRERY_TRY(opened, database->open_file(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE).map([] { return true; }));
   (void)opened;
+  // A row has about 3 kB of texts: on pages of the usual 4 KiB every row would have one of its own.
+  if (auto set = database->execute("PRAGMA page_size = 16384"); !set) { return tl::make_unexpected(set.error()); }
   // One transaction: a file that has tables has the study, too.
   const std::string sql = fmt::format("BEGIN IMMEDIATE; PRAGMA application_id = {}; PRAGMA user_version = {}; {}; {}",
                                       kApplicationId, kStoreVersion, kOtherTables, points_table(columns));
@@ -320,7 +324,7 @@ StudyRow row_at(const Statement& statement, std::size_t columns) {
   row.status = status_named(statement.text(i++));
   row.reason = statement.text(i++);
   for (auto& metric : row.metrics) { metric = statement.number(i++); }
-  for (std::string* text : {&row.plan, &row.breakdown, &row.comm, &row.memory, &row.input_hash}) {
+  for (std::string* text : {&row.plan, &row.breakdown, &row.comm, &row.passes, &row.memory, &row.input_hash}) {
     *text = statement.text(i++);
   }
   return row;
@@ -375,11 +379,12 @@ tl::expected<void, Failure> Store::append(std::span<const StudyRow> rows) {
       int i = 0;
       statement.bind(i++, row.id);
       for (const auto& cell : row.columns) { statement.bind(i++, cell); }
-      statement.bind_text(i++, results::kStudyStatusNames[static_cast<std::size_t>(row.status)]);
-      statement.bind_text(i++, row.reason);
+      statement.bind_view(i++, results::kStudyStatusNames[static_cast<std::size_t>(row.status)]);
+      statement.bind_view(i++, row.reason);
       for (const auto& metric : row.metrics) { statement.bind(i++, metric); }
-      for (const std::string* text : {&row.plan, &row.breakdown, &row.comm, &row.memory, &row.input_hash}) {
-        statement.bind_text(i++, *text);
+      for (const std::string* text :
+           {&row.plan, &row.breakdown, &row.comm, &row.passes, &row.memory, &row.input_hash}) {
+        statement.bind_view(i++, *text);
       }
       statement.step();
       if (statement.failed()) { return database_->failure(); }

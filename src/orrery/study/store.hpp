@@ -16,7 +16,7 @@
 
 namespace orrery::study {
 
-inline constexpr int kStoreVersion = 1;
+inline constexpr int kStoreVersion = 2;
 
 class Store {
  public:

@@ -298,16 +298,18 @@ std::optional<End> end_of_range(const Node& node, const char* key, std::vector<D
   return found;
 }
 
+constexpr double kMost = 1e7;  // as points of a study
+
 std::optional<double> number_at(const Node& node, const char* key, double least, std::vector<Diagnostic>& wrong) {
   const Node* value = node.find(key);
   if (value == nullptr) { return std::nullopt; }
   const auto quantity = value->is_scalar() ? quantity_of(value->scalar) : std::nullopt;
-  if (quantity && quantity->unit.empty() && quantity->value >= least && quantity->value <= 1e7) {
+  if (quantity && quantity->unit.empty() && quantity->value >= least && quantity->value <= kMost) {
     return quantity->value;
   }
+  const std::string text = value->is_scalar() ? value->scalar : config::inline_text(*value);
   wrong.push_back(
-      {value->place, fmt::format("{}: {} is not a number of at least {}", key,
-                                 quote(value->is_scalar() ? value->scalar : config::inline_text(*value)), least)});
+      {value->place, fmt::format("{}: {} is not a number from {} to {:.0f}", key, quote(text), least, kMost)});
   return std::nullopt;
 }
 

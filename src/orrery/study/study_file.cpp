@@ -218,11 +218,6 @@ class StudyReader {
                                                         quote(expansion->scalar))});
       }
       study_.expansion = expansion->scalar == "serial" ? ExpansionRule::serial : ExpansionRule::parallel;
-      if (study_.inner == Inner::search) {
-        wrong_.push_back({expansion->place,
-                          "expansion needs plan: given: the time of a plan depends on its memory; make "
-                          "the plans an axis"});
-      }
     }
     text("space", study_.space);
     study_.search = config::mapping_node();
