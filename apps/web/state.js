@@ -6,10 +6,17 @@
 //   document a model that is no entry of the catalogue: the content of a config.json
 //   view     which tab is shown
 //   kept     plans to compare, as flags
+//   serve    flags of `plan --task serve` other than model and cluster: {isl: "2048"}
+//   ui       what is chosen inside a view: {plan: {searched: "1", x: "cost"}}
+const empty = () => ({figures: {}, factors: {}, document: null, view: "estimate", kept: [], serve: {}, ui: {}});
+
 export const defaults = () => ({
   flags: {model: "llama-3.1-8b", cluster: "dgx-h100", devices: "64", task: "pretrain", "global-batch": "512", seq: "8192"},
-  figures: {}, factors: {}, document: null, view: "estimate", kept: [],
+  ...empty(),
 });
+
+// What is chosen inside a view.
+export const chosen = (state, view) => state.ui[view] ??= {};
 
 const pack = (value) => btoa(String.fromCharCode(...new TextEncoder().encode(JSON.stringify(value))));
 const unpack = (text) => JSON.parse(new TextDecoder().decode(Uint8Array.from(atob(text), (c) => c.charCodeAt(0))));
@@ -22,18 +29,24 @@ export const write = (state) => {
   for (const [path, value] of Object.entries(state.factors)) if (value !== 1) parts.set(`factor.${path}`, value);
   if (state.document) parts.set("document", pack(state.document));
   for (const plan of state.kept) parts.append("keep", pack(plan));
+  for (const [name, value] of Object.entries(state.serve)) if (value !== "") parts.set(`serve.${name}`, value);
+  for (const [view, choices] of Object.entries(state.ui)) {
+    for (const [name, value] of Object.entries(choices)) if (value !== "") parts.set(`ui.${view}.${name}`, value);
+  }
   return parts.toString();
 };
 
 export const read = (text) => {
   if (text === "") return defaults();
-  const state = {flags: {}, figures: {}, factors: {}, document: null, view: "estimate", kept: []};
+  const state = {flags: {}, ...empty()};
   for (const [name, value] of new URLSearchParams(text)) {
     if (name === "view") state.view = value;
     else if (name.startsWith("figure.")) state.figures[name.slice(7)] = value;
     else if (name.startsWith("factor.")) state.factors[name.slice(7)] = Number(value) || 1;
     else if (name === "document") state.document = unpack(value);
     else if (name === "keep") state.kept.push(unpack(value));
+    else if (name.startsWith("serve.")) state.serve[name.slice(6)] = value;
+    else if (/^ui\.(plan|serve)\.[a-z]+$/.test(name)) chosen(state, name.split(".")[1])[name.split(".")[2]] = value;
     else state.flags[name] = value;
   }
   return state;
@@ -85,10 +98,26 @@ export const request = (state, command, entry, factors = state.factors) => {
   for (const [name, value] of Object.entries(state.flags)) {
     if (value !== "" && command.flags.some((f) => f.name === name)) body[name] = typed(name, value, command.flags);
   }
+  if (body["device-counts"]) delete body.devices;
+  return placed(body, state, entry, factors);
+};
+
+// Model and cluster, which may be documents.
+const placed = (body, state, entry, factors) => {
   if (state.document) body.model = state.document;
   body.cluster = cluster(state, entry, factors);
   if (body.cluster === "") delete body.cluster;
   return body;
+};
+
+// The body of `plan --task serve`.
+export const serveRequest = (state, command, entry) => {
+  const body = {task: "serve"};
+  if (state.flags.model) body.model = state.flags.model;
+  for (const [name, value] of Object.entries(state.serve)) {
+    if (value !== "" && command.flags.some((f) => f.name === name)) body[name] = typed(name, value, command.flags);
+  }
+  return placed(body, state, entry, state.factors);
 };
 
 const quoted = (text) => /^[A-Za-z0-9_.,:=/+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
