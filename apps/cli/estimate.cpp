@@ -54,9 +54,9 @@ Result<std::optional<results::Comparison>> compared(const Options& options, cons
 }
 
 Result<int> run(const Options& options) {
-  ORRERY_TRY(tool, options.emit.tool({{"--json", options.json},
-                                      {"--terms", options.terms},
-                                      {"--against", !options.against.empty()}}));
+  ORRERY_TRY(tool,
+             options.emit.tool(
+                 {{"--json", options.json}, {"--terms", options.terms}, {"--against", !options.against.empty()}}));
   ORRERY_TRY(typed, options.job.read(kExample));
   if (is_mad_max(typed) && !options.against.empty()) {
     return fail(flag_place("--against"), "is not valid with --semantics mad-max");

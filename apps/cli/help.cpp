@@ -18,7 +18,8 @@ struct Topic {
 };
 
 constexpr std::array<Topic, 5> kTopics = {{
-    {"units", "how values with units are written", R"(A value has its unit: "80 GiB", "3.35 TB/s", "400 Gb/s", "2 us", "312 TFLOP/s", "1.41 GHz".
+    {"units", "how values with units are written",
+     R"(A value has its unit: "80 GiB", "3.35 TB/s", "400 Gb/s", "2 us", "312 TFLOP/s", "1.41 GHz".
 
   prefixes      k M G T P E are powers of 1000; Ki Mi Gi Ti Pi Ei are powers of 1024
   bits, bytes   b is a bit, B is a byte; rates may be in bits (400 Gb/s), sizes are in bytes
@@ -28,7 +29,8 @@ constexpr std::array<Topic, 5> kTopics = {{
 A number without a unit is refused, except 0. Output with --json is in SI base units, and the name of a
 field ends with its unit: step_time_s, memory_B, energy_J_per_step.
 )"},
-    {"files", "files that commands read, and their order", R"(--model FILE      config.json of Hugging Face, or a model in YAML     orrery describe MODEL
+    {"files", "files that commands read, and their order",
+     R"(--model FILE      config.json of Hugging Face, or a model in YAML     orrery describe MODEL
 --cluster FILE    a cluster in YAML                                 orrery describe CLUSTER
 --stack FILE      a software-stack profile in YAML                  orrery describe STACK
 --scenario FILE   flags in YAML, with _ for -: global_batch: 512
@@ -38,7 +40,8 @@ A catalogue name is valid wherever NAME|FILE is. "orrery describe NAME" prints a
 the flag reads: save it, change a figure, and give the file. Paths in a file are relative to its folder.
 Priority: flags, then --set, then the scenario. Every mistake of a file is reported, each with its line.
 )"},
-    {"environment", "variables that have an effect", R"(ORRERY_DATA         folder of the catalogue; default: that of the installed program, else that of the source
+    {"environment", "variables that have an effect",
+     R"(ORRERY_DATA         folder of the catalogue; default: that of the installed program, else that of the source
 ORRERY_PROGRESS_S   seconds between two lines of progress where standard error is no terminal (default 10)
 NO_COLOR            set to anything: no colours
 TMPDIR              where "orrery web" keeps the files of a request until it is answered
@@ -66,7 +69,8 @@ std::vector<Term> terms() {
     const std::size_t middle = line.find(" | ");
     const bool is_row = line.starts_with("| ") && line.ends_with(" |") && middle != std::string_view::npos;
     if (!is_row || line.starts_with("| term |")) { continue; }
-    found.push_back({std::string(line.substr(2, middle - 2)), std::string(line.substr(middle + 3, line.size() - middle - 5))});
+    found.push_back(
+        {std::string(line.substr(2, middle - 2)), std::string(line.substr(middle + 3, line.size() - middle - 5))});
   }
   return found;
 }
@@ -106,8 +110,9 @@ std::optional<std::string> help_on(const std::string& about) {
   }
   for (const Term& term : terms()) {
     const auto names = names_of(term);
-    const bool matches = wanted == "terms" || lower(term.name) == wanted ||
-                         std::any_of(names.begin(), names.end(), [&](const auto& name) { return lower(name) == wanted; });
+    const bool matches =
+        wanted == "terms" || lower(term.name) == wanted ||
+        std::any_of(names.begin(), names.end(), [&](const auto& name) { return lower(name) == wanted; });
     if (matches) { text += shown(term); }
   }
   return text.empty() ? std::nullopt : std::optional(std::move(text));
@@ -115,7 +120,9 @@ std::optional<std::string> help_on(const std::string& about) {
 
 std::string help_topics() {
   std::string text;
-  for (const auto& topic : of_help::kTopics) { text += fmt::format("  orrery help {:<13}{}\n", topic.name, topic.summary); }
+  for (const auto& topic : of_help::kTopics) {
+    text += fmt::format("  orrery help {:<13}{}\n", topic.name, topic.summary);
+  }
   return text;
 }
 

@@ -120,7 +120,9 @@ constexpr const char* kAgainst = "--against";
 std::vector<std::string> plan_fields() {
   std::vector<std::string> names;
   for (const auto& field : estimate::request_record().fields()) {
-    if (std::find(kJobFields.begin(), kJobFields.end(), field.name) == kJobFields.end()) { names.push_back(field.name); }
+    if (std::find(kJobFields.begin(), kJobFields.end(), field.name) == kJobFields.end()) {
+      names.push_back(field.name);
+    }
   }
   names.emplace_back("devices");
   return names;

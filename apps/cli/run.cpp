@@ -28,7 +28,8 @@ std::string overview() {
   return text +
          "\nTry\n"
          "  orrery plan --model llama-3.1-8b --cluster dgx-h100 --devices 64 --global-batch 512 --seq 8192\n"
-         "  orrery COMMAND --help\n" + help_topics();
+         "  orrery COMMAND --help\n" +
+         help_topics();
 }
 
 Failure unknown_command(const std::string& name) {
@@ -58,8 +59,9 @@ Result<int> help(std::vector<std::string> about) {
   auto known = help_names();
   known.insert(known.end(), names.begin(), names.end());
   const auto near = nearest(words, known);
-  return fail(fmt::format("no help on {}; {}", quote(words),
-                          near ? fmt::format("did you mean {}?", *near) : "\"orrery --help\" lists commands and topics"));
+  return fail(
+      fmt::format("no help on {}; {}", quote(words),
+                  near ? fmt::format("did you mean {}?", *near) : "\"orrery --help\" lists commands and topics"));
 }
 
 Result<int> run(std::vector<std::string> arguments) {

@@ -206,12 +206,11 @@ std::string memory_difference(const results::Memory& other, const results::Memor
   std::vector<std::string> texts;
   for (const auto& [change, name] : changes) {
     if (std::abs(change) < kSignificant * one.total().value()) { break; }
-    texts.push_back(
-        fmt::format("{} {}{}", name, change > 0 ? "+" : "-", format_bytes(Bytes(std::abs(change)))));
+    texts.push_back(fmt::format("{} {}{}", name, change > 0 ? "+" : "-", format_bytes(Bytes(std::abs(change)))));
   }
-  const std::string whole = texts.empty() ? fmt::format("memory: {} as well", format_bytes(other.total()))
-                                          : fmt::format("memory: {} instead of {}", format_bytes(other.total()),
-                                                        format_bytes(one.total()));
+  const std::string whole =
+      texts.empty() ? fmt::format("memory: {} as well", format_bytes(other.total()))
+                    : fmt::format("memory: {} instead of {}", format_bytes(other.total()), format_bytes(one.total()));
   return fmt::format("{} of {}{}{}{}", whole, format_bytes(other.capacity), texts.empty() ? "" : ": ",
                      join(texts, ", "), other.fits() ? "" : "; does not fit");
 }
