@@ -79,18 +79,26 @@ const kept = () => {
 
 // The command that says the same as the view, and its request.
 const shownCommand = () => {
-  if (state.view === "serve") return ["plan", serveBody()];
-  if (state.view === "plan") return ["plan", body("plan")];
+  if (state.view === "serve") return ["plan", serve.asked(serveBody())];
+  if (state.view === "plan") return ["plan", plan.asked(body("plan"))];
   if (state.view === "pipeline") return ["simulate", body("simulate")];
   if (state.view !== "compare" || state.kept.length === 0) return ["estimate", body("estimate")];
   const {first, others} = kept();
   return ["estimate", others.length ? {...first, against: others[0]} : first];
 };
 
+// The fields of a scenario file: those of the job or of the fleet, not those of a search.
+const scenarioBody = () => {
+  if (state.view === "compare" && state.kept.length > 0) return kept().first;
+  if (state.view !== "serve") return body("estimate");
+  const ofSearch = new Set(commands["plan serve"].flags.filter((flag) => flag.group === "The search").map((flag) => flag.name));
+  return Object.fromEntries(Object.entries(serveBody()).filter(([name]) => !ofSearch.has(name)));
+};
+
 const showCommands = () => {
   const [name, request] = shownCommand();
   $("command-line").value = states.commandLine(name, request);
-  $("scenario").value = states.scenario(request);
+  $("scenario").value = states.scenario(scenarioBody());
   const changedCluster = typeof request.cluster === "object";
   $("cluster-file").hidden = !changedCluster;
   $("cluster-text").value = changedCluster ? JSON.stringify(request.cluster, null, 2) : "";

@@ -39,9 +39,9 @@ export const show = async (box, body, others, acts, signal) => {
     line("memory", (e) => `${f.bytes(e.memory_B.total)}${e.feasible ? "" : " (does not fit)"}`),
     line("cost per step", (e) => e.cost_usd_per_step ? f.dollars(e.cost_usd_per_step) : ""),
     line("energy per step", (e) => e.energy_J_per_step ? f.joules(e.energy_J_per_step) : ""),
-    ...Object.keys(first.breakdown_s).map((part) => line(f.words(part), (e) => f.seconds(e.breakdown_s[part]))),
+    ...Object.keys(first.breakdown_s).map((part) => line(f.words(part), (e) => f.seconds(e.breakdown_s[part] > 1e-9 * e.step_time_s ? e.breakdown_s[part] : 0))),
   ];
-  const columns = [{title: "", left: true, text: (r) => r[0]}, ...names.map((name, i) => ({title: name, left: true, text: (r) => r[i + 1]}))];
+  const columns = [{title: "", left: true, text: (r) => r[0]}, ...names.map((name, i) => ({title: name, left: true, wraps: true, text: (r) => r[i + 1]}))];
   box.replaceChildren(
     bars("Parts of the step time of each plan", plans.map((e, i) => ({name: names[i], parts: e.breakdown_s})), f.seconds),
     bars("Memory of each plan", plans.map((e, i) => ({name: names[i], parts: memoryParts(e)})), f.bytes, {limit: first.memory_B.capacity}),

@@ -106,6 +106,9 @@ class Page(InBrowser, WebTest):
         step = json.loads(printed.stdout)["step_time_s"]
         shown = self.page.find_element(By.CSS_SELECTOR, ".numbers dd").text.split()[0]
         self.assertAlmostEqual(float(shown), step if step >= 1 else step * 1e3, delta=0.006 * float(shown))
+        scenario = self.file("job.yaml", self.by_id("scenario").get_attribute("value"))
+        again = subprocess.run([PROGRAM, "estimate", "--scenario", scenario, "--json"], capture_output=True, text=True, timeout=HANGS_AFTER_S)
+        self.assertEqual(again.stdout, printed.stdout)
         self.by_id("command-line").find_element(By.XPATH, "../button").click()
         self.wait_for(lambda: self.page.find_elements(By.XPATH, "//button[text()='Copied']"))
 
@@ -223,6 +226,10 @@ class Page(InBrowser, WebTest):
         rows = self.search_results()
         printed = self.printed()
         self.assertEqual(len(rows), len(printed["best"]))
+        scenario = self.file("serve.yaml", self.by_id("scenario").get_attribute("value"))
+        again = subprocess.run([PROGRAM, "plan", "--task", "serve", scenario, "--tp=1,2", "--pp=1", "--max-batched-tokens=2048", "--pools=aggregated",
+                                "--top=30", "--json"], capture_output=True, text=True, timeout=HANGS_AFTER_S)
+        self.assertEqual(json.loads(again.stdout)["best"], printed["best"])
         self.assertIn(printed["best"][0]["deployment"], rows[0].text)
         for line in printed["explanation"]:
             self.assertIn(line, self.view())
