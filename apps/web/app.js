@@ -156,7 +156,7 @@ const showView = async (signal) => {
   } else if (state.view === "study") {
     study.show(box, studyName);
   } else {
-    pipeline.show(box, body("simulate"));
+    pipeline.show(box, body("simulate"), body("estimate"));
   }
 };
 

@@ -230,12 +230,13 @@ class Endurance(WebTest):
 
     def test_headers_without_end_are_cut_off(self):
         with socket.create_connection(("127.0.0.1", self.port), timeout=HANGS_AFTER_S) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
             client.sendall(b"GET / HTTP/1.1\r\n")
             sent = 0
             with self.assertRaises(ConnectionError):
                 while sent < 1 << 30:
                     sent += client.send(b"X-Filler: " + b"x" * 4000 + b"\r\n")
-        self.assertLess(sent, 8 << 20)  # the limit, and what the sockets hold
+        self.assertLess(sent, 10 << 20)  # the limit, and the 6 MiB that the server's socket holds at most
         self.assertEqual(self.post("estimate", JOB)[0], 200)
 
     def test_a_connection_serves_several_requests(self):

@@ -283,6 +283,10 @@ class Page(InBrowser, WebTest):
             for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) found.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
             return [...found];""", canvas)
         self.wait_for(lambda: {0x0072b2, 0xe69f00, 0xd55e00} <= set(colours()))
+        self.assertNotIn("micro-batches", canvas.get_attribute("aria-label"))  # several chunks a stage
+        self.open(f"view=pipeline&{JOB}&pp=4&vpp=1")
+        canvas = self.wait_for(lambda: self.page.find_elements(By.CSS_SELECTOR, "canvas.gantt"))[0]
+        self.assertIn("micro-batches 1 to 4", canvas.get_attribute("aria-label"))
 
     def test_a_timeline_file_is_drawn(self):
         self.open("view=pipeline&model=llama-3.1-8b&cluster=dgx-h100&devices=8&global-batch=8&seq=2048&task=pretrain")
