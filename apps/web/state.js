@@ -2,7 +2,7 @@
 //
 //   flags    of the command line without dashes, as text: {model: "llama-3.1-8b", devices: "64"}
 //   figures  of the cluster that differ from the catalogue: {"dimensions.0.bandwidth": "800 Gb/s"}
-//   factors  what-if: {"accelerator.memory_bandwidth": 1.5}
+//   factors  what-if: {"accelerator.memory_bandwidth": 1.5, devices: 2}
 //   document a model that is no entry of the catalogue: the content of a config.json
 //   view     which tab is shown
 //   kept     plans to compare, as flags
@@ -76,7 +76,8 @@ export const times = (value, factor) => {
 };
 
 // The cluster as the request has it: a name, or the catalogue's description with the changes.
-export const cluster = (state, entry, factors = state.factors) => {
+export const cluster = (state, entry, all = state.factors) => {
+  const {devices: _, ...factors} = all;
   const changed = Object.keys(state.figures).length > 0 || Object.values(factors).some((f) => f !== 1);
   if (!changed || !entry) return state.flags.cluster ?? "";
   const copy = structuredClone(entry);
@@ -99,6 +100,7 @@ export const request = (state, command, entry, factors = state.factors) => {
     if (value !== "" && command.flags.some((f) => f.name === name)) body[name] = typed(name, value, command.flags);
   }
   if (body["device-counts"]) delete body.devices;
+  else if ((factors.devices ?? 1) !== 1 && body.devices) body.devices = String(Math.round(Number(body.devices) * factors.devices));
   return placed(body, state, entry, factors);
 };
 

@@ -128,6 +128,11 @@ class Page(InBrowser, WebTest):
         text = self.by_id("what-if-answer").text
         self.assertRegex(text, r"changed: \+[0-9.]+ %")
         self.assertIn("my-cluster.yaml", self.command_line())
+        self.change(lambda: self.page.find_element(By.XPATH, "//button[text()='All as they are']").click())
+        devices = self.by_id("factor-devices")
+        self.change(lambda: devices.send_keys(Keys.ARROW_RIGHT))
+        self.assertIn("--devices 128", self.command_line())
+        self.assertRegex(self.by_id("what-if-answer").text, r"changed: -[0-9.]+ %")
 
     def test_figures_in_place_with_units(self):
         self.open()
