@@ -45,6 +45,22 @@ clone() {
   inside root "chown -R newcomer: /home/newcomer"
 }
 
+# The page of the installed program, over HTTP; only what Debian's minimal Python has.
+use_page() {
+  orrery web --port 0 >address & server=$!
+  while [[ ! -s address ]]; do sleep 0.1; done
+  python3 - "$(head -1 address)" <<'PYTHON'
+import json, sys, urllib.request
+url = sys.argv[1]
+assert "<title>Orrery</title>" in urllib.request.urlopen(url).read().decode()
+job = {"model": "llama-3.1-8b", "cluster": "dgx-h100", "devices": 64, "global-batch": 64, "seq": 8192}
+answer = json.load(urllib.request.urlopen(url + "api/estimate", json.dumps(job).encode()))
+print("step_time_s", answer["step_time_s"])
+PYTHON
+  kill "$server"
+  wait "$server" || true
+}
+
 # The packages as a user has them: apt installs them with what they need, and purges them again.
 use_packages() {
   local job="--model llama-3.1-8b --cluster dgx-h100 --devices 64 --global-batch 64 --seq 8192"
@@ -55,10 +71,20 @@ use_packages() {
   step "the program"
   inside newcomer "orrery --version && orrery plan $job | head -20 && gzip -t /usr/share/man/man1/orrery-plan.1.gz"
   inside newcomer "orrery estimate $job --json" >"$root/home/program.json"
+  step "its files"
+  inside newcomer "orrery help mfu && man -w orrery-plan 2>/dev/null || test -f /usr/share/man/man1/orrery-plan.1.gz"
+  inside newcomer "bash -n /usr/share/bash-completion/completions/orrery && test -f /usr/share/zsh/vendor-completions/_orrery"
+  inside newcomer "cd /usr/share/doc/orrery/examples && orrery campaign --scenario campaigns/llama-3-405b.yaml | head -5"
+  inside newcomer "cp -r /usr/share/orrery/data ~/catalogue && ORRERY_DATA=~/catalogue orrery list models >/dev/null"
+  ! inside newcomer "ORRERY_DATA=/nowhere orrery list models 2>/dev/null" || die "ORRERY_DATA has no effect"
+  step "the page"
+  inside newcomer "$(declare -f use_page); use_page"
   step "the Python module"
   inside newcomer "python3 -c 'import orrery; print(orrery.estimate(model=\"llama-3.1-8b\", cluster=\"dgx-h100\", devices=64, global_batch=64, seq=8192).step_time_s)'" |
     tee "$root/home/module.txt"
   grep -qF "\"step_time_s\": $(cat "$root/home/module.txt")" "$root/home/program.json" || die "the module and the program differ"
+  sed -n '/^```python$/,/^```$/{/^```/d;p}' "$repository/README.md" >"$root/home/newcomer/readme.py"
+  inside newcomer "python3 ~/readme.py"
   step "the library"
   inside newcomer "cd ~ && cmake -S library -B built >/dev/null && cmake --build built >/dev/null && built/step_time /usr/share/orrery/data"
   step "remove"

@@ -28,6 +28,11 @@ JOB = "model=llama-3.1-8b&cluster=dgx-h100&devices=64&global-batch=64&seq=8192&p
 SCREENSHOTS = (
     ("estimate.png", "The page of `orrery web`: a job, and where its time and its memory go", "orrery web --open",
      f"#view=estimate&{JOB}"),
+    ("front.png", "A search on three numbers of devices: cost against step time, with the front", "orrery web --open",
+     f"#view=plan&{JOB}&device-counts=16,32,64&ui.plan.x=cost&ui.plan.y=time&ui.plan.searched=1".replace("&pp=4", "")),
+    ("serving.png", "Deployments of an inference engine within a service level", "orrery web --open",
+     "#view=serve&model=llama-3.1-8b&cluster=dgx-h100&serve.devices=4&serve.isl=1024&serve.osl=128&serve.tp=1,2&serve.pp=1"
+     "&serve.slo=ttft_p99%3D2s+tpot_p99%3D50ms&ui.serve.searched=1"),
     ("timeline.png", "The same job as it runs: pipeline stages, micro-batches, communication", "orrery web --open",
      f"#view=pipeline&{JOB}"),
     ("study.png", "A study of nine clusters: front, maps, sensitivities",

@@ -6,6 +6,7 @@
 #include "apps/cli/mad_max.hpp"
 #include "apps/cli/request_flags.hpp"
 #include "apps/cli/terminal.hpp"
+#include "orrery/api/explanation.hpp"
 #include "orrery/api/orrery.hpp"
 #include "orrery/report/json.hpp"
 #include "orrery/report/text.hpp"
@@ -25,6 +26,8 @@ constexpr const char* kFooter = R"(Examples
   orrery estimate --model llama-3.1-70b --cluster dgx-h100 --devices 8 --tp 8 \
                   --task inference --prompt 2048 --generate 256 --batch 64
   orrery estimate --scenario job.yaml --set tp=4 --json
+  orrery estimate --model llama-3.1-8b --cluster dgx-h100 --devices 64 --global-batch 512 --seq 8192 \
+                  --tp 1 --against "tp=8 micro-batch=2"
 
 A plan that does not fit in memory is estimated as well; the answer says that it does not fit (exit code 0).
 Exit codes: 0 done, 2 bad input, 3 internal error.
@@ -35,12 +38,29 @@ struct Options {
   EmitFlag emit;
   bool terms = false;
   bool json = false;
-  std::string timeline;
+  std::string timeline, against;
 };
 
+// The other plan of --against, and how it differs from `one`.
+Result<std::optional<results::Comparison>> compared(const Options& options, const api::Orrery& orrery,
+                                                    const results::Estimate& one) {
+  if (options.against.empty()) { return std::optional<results::Comparison>(); }
+  ORRERY_TRY(typed, options.job.read_against(kExample, options.against));
+  auto other = orrery.estimate(typed.request);
+  if (!other) { return tl::make_unexpected(typed.placed(other.error())); }
+  auto difference = api::difference(other->estimate, one);
+  return std::optional(
+      results::Comparison{std::move(other->estimate), std::move(other->chosen), std::move(difference)});
+}
+
 Result<int> run(const Options& options) {
-  ORRERY_TRY(tool, options.emit.tool({{"--json", options.json}, {"--terms", options.terms}}));
+  ORRERY_TRY(tool,
+             options.emit.tool(
+                 {{"--json", options.json}, {"--terms", options.terms}, {"--against", !options.against.empty()}}));
   ORRERY_TRY(typed, options.job.read(kExample));
+  if (is_mad_max(typed) && !options.against.empty()) {
+    return fail(flag_place("--against"), "is not valid with --semantics mad-max");
+  }
   if (is_mad_max(typed) && !tool) { return print_mad_max_estimate(typed, options.json, options.timeline); }
   if (!options.timeline.empty()) { return fail(flag_place("--timeline"), "is valid with --semantics mad-max only"); }
   ORRERY_TRY(data, data_directory());
@@ -48,8 +68,10 @@ Result<int> run(const Options& options) {
   if (tool) { return print_launch(orrery, typed, typed.request, *tool); }
   const auto answer = orrery.estimate(typed.request, {options.terms || options.json, options.terms});
   if (!answer) { return tl::make_unexpected(typed.placed(answer.error())); }
-  print(options.json ? report::estimate_json(answer->estimate, answer->chosen)
-                     : report::estimate_text(answer->estimate, answer->chosen, terminal_style()));
+  ORRERY_TRY(against, compared(options, orrery, answer->estimate));
+  print(options.json ? report::estimate_json(answer->estimate, answer->chosen, against)
+                     : report::estimate_text(answer->estimate, answer->chosen, terminal_style()) +
+                           (against ? report::comparison_text(*against) : std::string()));
   return 0;
 }
 
@@ -76,6 +98,12 @@ Command estimate_command() {
       {"--timeline", "FILE",
        "--semantics mad-max: write the compute and the communication stream of one device as a Chrome trace", output},
       [options](const std::string& text) { options->timeline = text; });
+  command.option(
+      {"--against", "FIELD=VALUE",
+       "also how another plan of the same job differs and why: its fields that are not as given, separated by spaces, "
+       "such as \"tp=4 zero=1 pp=auto\" (auto: chosen)",
+       output},
+      [options](const std::string& text) { options->against = text; });
   options->emit.declare(command, "the plan");
   command.footer(kFooter);
   command.action([options] { return run(*options); });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -113,6 +114,57 @@ void lay_under(config::Node& fields, const config::Node& base) {
   }
 }
 
+constexpr const char* kAgainst = "--against";
+
+// What may differ between two plans of one job.
+std::vector<std::string> plan_fields() {
+  std::vector<std::string> names;
+  for (const auto& field : estimate::request_record().fields()) {
+    if (std::find(kJobFields.begin(), kJobFields.end(), field.name) == kJobFields.end()) {
+      names.push_back(field.name);
+    }
+  }
+  names.emplace_back("devices");
+  return names;
+}
+
+// One "tp=4" or "micro-batch=auto" of --against; returns what is wrong with it.
+std::optional<Diagnostic> change_field(config::Node& fields, std::string_view assignment) {
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string_view::npos || equals + 1 == assignment.size()) {
+    return Diagnostic{flag_place(kAgainst),
+                      fmt::format("{} is not FIELD=VALUE, such as tp=4", quote(std::string(assignment)))};
+  }
+  std::string name(assignment.substr(0, equals));
+  std::replace(name.begin(), name.end(), '-', '_');
+  const auto known = plan_fields();
+  if (std::find(known.begin(), known.end(), name) == known.end()) {
+    const bool of_job = std::find(kJobFields.begin(), kJobFields.end(), name) != kJobFields.end();
+    const auto near = nearest(name, known);
+    return Diagnostic{flag_place(kAgainst),
+                      of_job ? fmt::format("{} belongs to the job, which both plans have in common", quote(name))
+                             : fmt::format("{} is not a field of a plan{}", quote(name),
+                                           near ? fmt::format("; did you mean {}?", *near) : "")};
+  }
+  std::erase_if(fields.members, [&](const config::Member& member) { return member.key == name; });
+  const std::string value(assignment.substr(equals + 1));
+  const auto place = flag_place(fmt::format("{} {}", kAgainst, assignment.substr(0, equals)));
+  if (value != "auto") { config::add(fields, name, config::plain_node(value, place)); }
+  return std::nullopt;
+}
+
+std::vector<Diagnostic> change_plan(config::Node& fields, std::string_view changes) {
+  std::vector<Diagnostic> wrong;
+  while (!changes.empty()) {
+    const std::size_t end = std::min(changes.find(' '), changes.size());
+    if (end > 0) {
+      if (auto found = change_field(fields, changes.substr(0, end))) { wrong.push_back(std::move(*found)); }
+    }
+    changes.remove_prefix(std::min(end + 1, changes.size()));
+  }
+  return wrong;
+}
+
 }  // namespace
 
 Failure TypedRequest::placed(Failure failure) const {
@@ -169,12 +221,27 @@ Result<TypedRequest> RequestFlags::read(const std::string& example, const Base& 
   ORRERY_TRY(fields, scenario_fields(base.fields));
   config::Node section = take_section(fields, base.section);
   flags_.lay_over(fields);
+  ORRERY_TRY(typed, typed_from(std::move(fields), example, base));
+  typed.section = std::move(section);
+  return typed;
+}
+
+Result<TypedRequest> RequestFlags::typed_from(config::Node fields, const std::string& example, const Base& base) {
   config::Node values = base.values ? take_values(fields) : config::mapping_node();
   auto request = estimate::request_record().read_over(estimate::Request{}, fields);
   auto complaints = request ? std::vector<Diagnostic>{} : request.error().diagnostics;
   for (auto& missing : missing_fields(fields, example, base.optional)) { complaints.push_back(std::move(missing)); }
   if (!complaints.empty()) { return tl::make_unexpected(Failure{std::move(complaints)}); }
-  return TypedRequest{std::move(*request), std::move(fields), std::move(values), std::move(section)};
+  return TypedRequest{std::move(*request), std::move(fields), std::move(values)};
+}
+
+Result<TypedRequest> RequestFlags::read_against(const std::string& example, const std::string& changes) const {
+  ORRERY_TRY(fields, scenario_fields(config::mapping_node()));
+  flags_.lay_over(fields);
+  if (auto wrong = change_plan(fields, changes); !wrong.empty()) {
+    return tl::make_unexpected(Failure{std::move(wrong)});
+  }
+  return typed_from(std::move(fields), example, Base{});
 }
 
 }  // namespace orrery::cli

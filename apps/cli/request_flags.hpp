@@ -43,6 +43,9 @@ class RequestFlags {
   // Priority: flags, then --set, then the scenario file, then the base. Reports all errors, including missing fields;
   // `example` is a complete command for that error.
   [[nodiscard]] Result<TypedRequest> read(const std::string& example, const Base& base) const;
+  // The same job under another plan: `changes` are fields of the plan instead of the given ones, such as
+  // "tp=4 micro-batch=auto"; auto: the value is chosen.
+  [[nodiscard]] Result<TypedRequest> read_against(const std::string& example, const std::string& changes) const;
   // Whether anything is given.
   [[nodiscard]] bool any() const { return flags_.any() || !source_->scenario.empty() || !source_->settings.empty(); }
   // Gives a field that this command takes by a flag of its own.
@@ -57,6 +60,8 @@ class RequestFlags {
     std::vector<std::string> settings;
   };
   [[nodiscard]] Result<config::Node> scenario_fields(const config::Node& base) const;
+  [[nodiscard]] static Result<TypedRequest> typed_from(config::Node fields, const std::string& example,
+                                                       const Base& base);
 
   RecordFlags flags_;
   std::shared_ptr<Source> source_ = std::make_shared<Source>();

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/commands.hpp"
+#include "apps/cli/help.hpp"
 #include "apps/cli/plan_serve.hpp"
 #include "apps/cli/terminal.hpp"
 #include "orrery/core/text.hpp"
@@ -27,7 +28,8 @@ std::string overview() {
   return text +
          "\nTry\n"
          "  orrery plan --model llama-3.1-8b --cluster dgx-h100 --devices 64 --global-batch 512 --seq 8192\n"
-         "  orrery COMMAND --help\n";
+         "  orrery COMMAND --help\n" +
+         help_topics();
 }
 
 Failure unknown_command(const std::string& name) {
@@ -38,10 +40,34 @@ Failure unknown_command(const std::string& name) {
                         : fmt::format("unknown {} {}; \"orrery --help\" lists the commands", kind, quote(name))}}};
 }
 
+Result<int> run(std::vector<std::string> arguments);
+
+// `orrery help ABOUT`: a command, a topic or a term.
+Result<int> help(std::vector<std::string> about) {
+  const auto names = command_names();
+  const bool is_command = about.empty() || about.front().starts_with('-') ||
+                          std::find(names.begin(), names.end(), about.front()) != names.end();
+  if (is_command) {
+    about.emplace_back("--help");
+    return run(std::move(about));
+  }
+  const std::string words = join(about, " ");
+  if (const auto text = help_on(words)) {
+    print(*text);
+    return kDone;
+  }
+  auto known = help_names();
+  known.insert(known.end(), names.begin(), names.end());
+  const auto near = nearest(words, known);
+  return fail(
+      fmt::format("no help on {}; {}", quote(words),
+                  near ? fmt::format("did you mean {}?", *near) : "\"orrery --help\" lists commands and topics"));
+}
+
 Result<int> run(std::vector<std::string> arguments) {
-  if (!arguments.empty() && arguments.front() == "help") {  // `orrery help plan`
+  if (!arguments.empty() && arguments.front() == "help") {
     arguments.erase(arguments.begin());
-    arguments.emplace_back("--help");
+    return help(std::move(arguments));
   }
   const std::string first = arguments.empty() ? "--help" : arguments.front();
   if (first == "--help" || first == "-h") {

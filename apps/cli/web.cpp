@@ -17,6 +17,7 @@
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/interrupt.hpp"
+#include "apps/cli/plan_serve.hpp"
 #include "apps/cli/terminal.hpp"
 #include "apps/server/guard.hpp"
 #include "apps/server/server.hpp"
@@ -72,18 +73,24 @@ server::ServedFlag served_flag(const Flag& flag) {
           .choices = flag.choices};
 }
 
+server::ServedCommand served_command(const Command& command) {
+  server::ServedCommand one{
+      command.name(), {}, {}, std::find(kLong.begin(), kLong.end(), command.name()) != kLong.end()};
+  for (const Flag& flag : command.flags()) {
+    if (flag.name != "--json") { one.flags.push_back(served_flag(flag)); }
+  }
+  for (const Flag& positional : command.positionals()) { one.positionals.push_back(positional.name); }
+  return one;
+}
+
 std::vector<server::ServedCommand> served_commands() {
   std::vector<server::ServedCommand> served;
   for (const Command& command : all_commands()) {
     if (std::find(kServed.begin(), kServed.end(), command.name()) == kServed.end()) { continue; }
-    server::ServedCommand one{
-        command.name(), {}, {}, std::find(kLong.begin(), kLong.end(), command.name()) != kLong.end()};
-    for (const Flag& flag : command.flags()) {
-      if (flag.name != "--json") { one.flags.push_back(served_flag(flag)); }
-    }
-    for (const Flag& positional : command.positionals()) { one.positionals.push_back(positional.name); }
-    served.push_back(std::move(one));
+    served.push_back(served_command(command));
   }
+  served.push_back(served_command(plan_serve_command()));
+  served.back().task = "serve";
   return served;
 }
 

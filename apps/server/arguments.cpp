@@ -172,6 +172,22 @@ class Reader {
 
 }  // namespace
 
+const ServedCommand& form_of(const std::vector<const ServedCommand*>& forms, const std::string& body) {
+  const ServedCommand* usual = forms.front();
+  for (const ServedCommand* form : forms) {
+    if (form->task.empty()) { usual = form; }
+  }
+  if (forms.size() == 1) { return *usual; }
+  const auto shallow = [](int level, json::parse_event_t, json&) { return level <= kDeepest; };
+  const json object = json::parse(body, shallow, false);
+  const auto task = object.is_object() ? object.find("task") : object.end();
+  if (task == object.end() || !task->is_string()) { return *usual; }
+  for (const ServedCommand* form : forms) {
+    if (!form->task.empty() && form->task == task->get_ref<const std::string&>()) { return *form; }
+  }
+  return *usual;
+}
+
 Result<Arguments> arguments_of(const ServedCommand& command, const std::string& body) {
   int depth = 0;
   const auto too_deep = [&](int level, json::parse_event_t, json&) {

@@ -32,7 +32,12 @@ struct ServedCommand {
   std::vector<ServedFlag> flags;
   std::vector<std::string> positionals;  // in their order
   bool is_long = false;                  // may take longer than a few seconds
+  std::string task = {};                 // the form of the command for requests of this task; empty: of the others
 };
+
+// The form of the command that a request means: that of its "task", else the one without a task. `forms`: of one
+// command, at least the one without a task.
+[[nodiscard]] const ServedCommand& form_of(const std::vector<const ServedCommand*>& forms, const std::string& body);
 
 struct Arguments {
   std::vector<std::string> values;

@@ -113,6 +113,7 @@ class Server::State {
   void serve_study();
   void serve_commands();
   [[nodiscard]] std::string commands_json() const;
+  void serve_command(const std::string& name);
   void serve(const ServedCommand& command, const httplib::Request& request, httplib::Response& response);
   // Runs the command with arguments that were read.
   [[nodiscard]] Answer run_command(const ServedCommand& command, const Arguments& arguments, const ChildWatch& watch);
@@ -224,15 +225,23 @@ void Server::State::serve_commands() {
     response.set_content(commands_json(), kJson);
   });
   for (const ServedCommand& command : commands_) {
-    const std::string path = "/api/" + command.name;
-    http_.Post(path, [this, &command](const httplib::Request& request, httplib::Response& response) {
-      serve(command, request, response);
-    });
-    http_.Get(path, [&command](const httplib::Request&, httplib::Response& response) {
-      response.set_header("Allow", "POST");
-      answer(response, error_answer(405, fmt::format("/api/{} takes POST with a JSON object of flags", command.name)));
-    });
+    if (command.task.empty()) { serve_command(command.name); }
   }
+}
+
+void Server::State::serve_command(const std::string& name) {
+  std::vector<const ServedCommand*> forms;
+  for (const ServedCommand& command : commands_) {
+    if (command.name == name) { forms.push_back(&command); }
+  }
+  const std::string path = "/api/" + name;
+  http_.Post(path, [this, forms](const httplib::Request& request, httplib::Response& response) {
+    serve(form_of(forms, request.body), request, response);
+  });
+  http_.Get(path, [name](const httplib::Request&, httplib::Response& response) {
+    response.set_header("Allow", "POST");
+    answer(response, error_answer(405, fmt::format("/api/{} takes POST with a JSON object of flags", name)));
+  });
 }
 
 std::string Server::State::commands_json() const {
@@ -249,7 +258,11 @@ std::string Server::State::commands_json() const {
                        {"group", flag.group},
                        {"choices", flag.choices}});
     }
-    commands.push_back({{"name", command.name}, {"positionals", command.positionals}, {"flags", std::move(flags)}});
+    nlohmann::ordered_json one = {{"name", command.name}};
+    if (!command.task.empty()) { one["task"] = command.task; }
+    one["positionals"] = command.positionals;
+    one["flags"] = std::move(flags);
+    commands.push_back(std::move(one));
   }
   nlohmann::ordered_json all = {{"schema", "orrery.web/1"}, {"commands", std::move(commands)}};
   if (!options_.study.empty()) { all["study"] = options_.study; }

@@ -8,10 +8,11 @@ import * as compare from "./view_compare.js";
 import * as estimate from "./view_estimate.js";
 import * as pipeline from "./view_pipeline.js";
 import * as plan from "./view_plan.js";
+import * as serve from "./view_serve.js";
 import * as study from "./view_study.js";
 import * as whatIf from "./view_whatif.js";
 
-const kViews = {estimate: "Estimate", plan: "Search plans", compare: "Compare", pipeline: "Timeline", whatif: "What if", study: "Study"};
+const kViews = {estimate: "Estimate", plan: "Search plans", serve: "Serving", compare: "Compare", pipeline: "Timeline", whatif: "What if", study: "Study"};
 
 let state = states.defaults();
 let commands = {};
@@ -38,32 +39,98 @@ const showTabs = () => {
   $("view").setAttribute("aria-labelledby", `tab-${state.view}`);
 };
 
-const open = (view) => { state.view = view; showTabs(); changed(); };
+const open = (view) => {
+  const other = (state.view === "serve") !== (view === "serve");
+  state.view = view;
+  if (other) rebuild(); else showTabs();
+  changed();
+};
 
-const planNames = ["tp", "cp", "pp", "ep", "etp", "dp", "vpp", "micro-batch", "zero", "recompute", "schedule", "sequence-parallel", "tp-overlap"];
+const planNames = ["devices", "tp", "cp", "pp", "ep", "etp", "dp", "vpp", "micro-batch", "zero", "recompute", "schedule", "sequence-parallel", "tp-overlap"];
 const planFlags = () => Object.fromEntries(planNames.map((name) => [name, state.flags[name] ?? ""]));
-const keep = (flags) => { state.kept.push(flags); state.view = "compare"; showTabs(); changed(); };
-const use = (flags) => { state.flags = {...state.flags, ...flags}; state.view = "estimate"; rebuild(); changed(); };
-const rebuild = () => { showTabs(); form.build(commands.estimate.flags, lists, state, changed, report); form.buildFigures(entry, state, changed); };
+const keep = (flags) => { state.kept.push(flags); state.view = "compare"; rebuild(); changed(); };
+const use = (flags) => {
+  state.flags = {...state.flags, ...flags};
+  delete state.flags["device-counts"];
+  state.ui = {};
+  state.view = "estimate";
+  rebuild();
+  changed();
+};
+const useDeployment = (flags) => { Object.assign(state.serve, flags); delete states.chosen(state, "serve").searched; rebuild(); changed(); };
+const formFlags = () => state.view === "serve" ? commands["plan serve"].flags : commands.estimate.flags;
+const rebuild = () => {
+  if (state.view === "serve" && Object.keys(state.serve).length === 0) state.serve = {...serve.defaults};
+  showTabs();
+  form.build(formFlags(), lists, state, edited, report);
+  form.buildFigures(entry, state, edited);
+};
 
 const body = (command, factors) => states.request(state, commands[command], entry, factors);
+const serveBody = () => states.serveRequest(state, commands["plan serve"], entry);
+
+// The plans to compare: the request of the first, and --against for each other one.
+const kept = () => {
+  if (state.kept.length === 0) return {first: null, others: []};
+  const [first, ...others] = state.kept;
+  const job = {...state, flags: {...state.flags, ...first}};
+  return {first: states.request(job, commands.estimate, entry), others: others.map((flags) => compare.against(flags, first))};
+};
+
+// The command that says the same as the view, and its request.
+const shownCommand = () => {
+  if (state.view === "serve") return ["plan", serve.asked(serveBody())];
+  if (state.view === "plan") return ["plan", plan.asked(body("plan"))];
+  if (state.view === "pipeline") return ["simulate", body("simulate")];
+  if (state.view !== "compare" || state.kept.length === 0) return ["estimate", body("estimate")];
+  const {first, others} = kept();
+  return ["estimate", others.length ? {...first, against: others[0]} : first];
+};
+
+// The fields of a scenario file: those of the job or of the fleet, not those of a search.
+const scenarioBody = () => {
+  if (state.view === "compare" && state.kept.length > 0) return kept().first;
+  if (state.view !== "serve") return body("estimate");
+  const ofSearch = new Set(commands["plan serve"].flags.filter((flag) => flag.group === "The search").map((flag) => flag.name));
+  return Object.fromEntries(Object.entries(serveBody()).filter(([name]) => !ofSearch.has(name)));
+};
 
 const showCommands = () => {
-  const name = {plan: "plan", pipeline: "simulate"}[state.view] ?? "estimate";
-  const request = body(name);
+  const [name, request] = shownCommand();
   $("command-line").value = states.commandLine(name, request);
-  $("scenario").value = states.scenario(request);
+  $("scenario").value = states.scenario(scenarioBody());
   const changedCluster = typeof request.cluster === "object";
   $("cluster-file").hidden = !changedCluster;
   $("cluster-text").value = changedCluster ? JSON.stringify(request.cluster, null, 2) : "";
+  showTools();
   if ($("launcher").open) showLauncher();
 };
 
-const showLauncher = async () => {
-  try {
-    $("emit-text").value = (await call("estimate", {...body("estimate"), emit: $("emit-tool").value})).text;
-  } catch (error) { $("emit-text").value = error.message; }
+// The programs that --emit of the shown command writes for.
+const showTools = () => {
+  const command = state.view === "serve" ? "plan serve" : "estimate";
+  if ($("emit-tool").dataset.command === command) return;
+  const tools = commands[command].flags.find((f) => f.name === "emit")?.choices ?? [];
+  $("emit-tool").dataset.command = command;
+  $("emit-tool").replaceChildren(...tools.map((tool) => el("option", {value: tool}, tool)));
 };
+
+let emitted = null;  // the request for the launcher's text
+const showLauncher = async () => {
+  emitted?.abort();
+  const mine = emitted = new AbortController();
+  const tool = $("emit-tool").value;
+  $("emit-text").value = state.view === "serve" ? "Searching …" : "";
+  let text = "";
+  try {
+    text = state.view === "serve" ? await serve.launcher(serveBody(), tool, mine.signal)
+      : (await call("estimate", {...body("estimate"), emit: tool}, mine.signal)).text;
+  } catch (error) { text = error.message; }
+  if (emitted === mine) $("emit-text").value = text;
+};
+
+// What views do to the page.
+const acts = {use, keep, remember: () => remember(), changed: () => changed()};
 
 const showView = async (signal) => {
   const box = $("view");
@@ -73,25 +140,23 @@ const showView = async (signal) => {
     charts.clear();
     estimate.show(box, answer);
   } else if (state.view === "plan") {
-    plan.show(box, body("plan"), {use, keep});
+    plan.show(box, body("plan"), commands.plan, state.flags, states.chosen(state, "plan"), acts);
+  } else if (state.view === "serve") {
+    serve.show(box, serveBody(), states.chosen(state, "serve"), {...acts, use: useDeployment});
   } else if (state.view === "compare") {
-    const common = body("estimate");
-    const bodies = state.kept.map((flags) => {
-      const one = {...common};
-      for (const name of planNames) delete one[name];
-      return states.request({...state, flags: {...state.flags, ...Object.fromEntries(planNames.map((n) => [n, ""])), ...flags}}, commands.estimate, entry);
-    });
+    const {first, others} = kept();
     charts.clear();
-    await compare.show(box, bodies, {use: (i) => use(state.kept[i]), remove: (i) => { state.kept.splice(i, 1); changed(); }}, signal);
+    await compare.show(box, first, others, {use: (i) => use(state.kept[i]), remove: (i) => { state.kept.splice(i, 1); changed(); },
+      first: (i) => { state.kept.unshift(...state.kept.splice(i, 1)); changed(); }}, signal);
   } else if (state.view === "whatif") {
     if (!entry) { box.replaceChildren(el("p", {class: "hint"}, "Choose a cluster first.")); return; }
-    if (!$("what-if-answer")) whatIf.show(box, entry, state, changed);
+    if (!$("what-if-answer")) whatIf.show(box, entry, state, edited);
     charts.clear();
     await whatIf.answer($("what-if-answer"), body("estimate", {}), body("estimate"), signal);
   } else if (state.view === "study") {
     study.show(box, studyName);
   } else {
-    pipeline.show(box, body("simulate"));
+    pipeline.show(box, body("simulate"), body("estimate"));
   }
 };
 
@@ -102,10 +167,21 @@ const changed = (all = false) => {
   timer = setTimeout(() => update(all), state.view === "whatif" ? 0 : 120);
 };
 
-const update = async (all) => {
-  form.forgetOtherTask(state);
+// A field of the form: another search, which is not started by itself.
+const edited = (all = false) => {
+  for (const view of ["plan", "serve"]) delete states.chosen(state, view).searched;
+  changed(all);
+};
+
+// The address says what is shown.
+const remember = () => {
   const address = states.write(state);
   if (location.hash.slice(1) !== address) history.replaceState(null, "", `#${address}`);
+};
+
+const update = async (all) => {
+  form.forgetOtherTask(state);
+  remember();
   asked?.abort();
   asked = new AbortController();
   const mine = asked;
@@ -114,7 +190,7 @@ const update = async (all) => {
     const before = entry?.name;
     entry = state.flags.cluster ? await described(state.flags.cluster).catch(() => null) : null;
     if (all) rebuild();
-    else if (before !== entry?.name) form.buildFigures(entry, state, changed);
+    else if (before !== entry?.name) form.buildFigures(entry, state, edited);
     if (document.activeElement?.id === "flag-task") { rebuild(); $("flag-task").focus(); }
     showCommands();
     await showView(mine.signal);
@@ -136,20 +212,18 @@ const copy = async (button) => {
 
 const start = async () => {
   const answer = await (await fetch("api")).json();
-  commands = Object.fromEntries(answer.commands.map((c) => [c.name, c]));
+  commands = Object.fromEntries(answer.commands.map((c) => [c.task ? `${c.name} ${c.task}` : c.name, c]));
   studyName = answer.study ?? "";
   const names = await Promise.all(["models", "clusters", "stacks"].map((kind) => call("list", {kind}).then((a) => a.entries)));
   lists = {model: names[0], cluster: names[1], stack: names[2]};
-  const tools = commands.estimate.flags.find((f) => f.name === "emit")?.choices ?? [];
-  $("emit-tool").replaceChildren(...tools.map((tool) => el("option", {value: tool}, tool)));
   state = states.read(location.hash.slice(1));
   if (!(state.view in kViews) || (state.view === "study" && !studyName)) state.view = "estimate";
-  form.acceptDrops(() => state, changed, report);
+  form.acceptDrops(() => state, edited, report);
   entry = state.flags.cluster ? await described(state.flags.cluster).catch(() => null) : null;
   rebuild();
   $("job").addEventListener("submit", (e) => e.preventDefault());
   $("reset").addEventListener("click", () => { state = states.defaults(); rebuild(); changed(true); });
-  $("figures-reset").addEventListener("click", () => { state.figures = {}; form.buildFigures(entry, state, changed); changed(); });
+  $("figures-reset").addEventListener("click", () => { state.figures = {}; form.buildFigures(entry, state, edited); edited(); });
   $("launcher").addEventListener("toggle", () => { if ($("launcher").open) showLauncher(); });
   $("emit-tool").addEventListener("change", showLauncher);
   document.querySelectorAll("[data-copy]").forEach((button) => button.addEventListener("click", () => copy(button)));

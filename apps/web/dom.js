@@ -13,7 +13,7 @@ export const el = (tag, attributes = {}, ...children) => {
 export const $ = (id) => document.getElementById(id);
 
 // A table with headings; columns: {title, text(row), value(row), left}. Sorts by the heading that is pressed.
-export const table = (columns, rows, {sort = null, caption = "", onrow = null, rowclass = null} = {}) => {
+export const table = (columns, rows, {sort = null, caption = "", onrow = null, rowclass = null, onsort = null} = {}) => {
   const body = el("tbody");
   let order = sort;
   const fill = () => {
@@ -22,7 +22,7 @@ export const table = (columns, rows, {sort = null, caption = "", onrow = null, r
       return (x < y ? -1 : x > y ? 1 : 0) * (order.down ? -1 : 1);
     });
     body.replaceChildren(...sorted.map((row) => {
-      const cells = columns.map((c) => el("td", {class: c.left ? "text" : null}, c.text(row)));
+      const cells = columns.map((c) => el("td", {class: c.wraps ? "text wraps" : c.left ? "text" : null}, c.text(row)));
       return el("tr", {class: rowclass ? rowclass(row) : null, onclick: onrow ? () => onrow(row) : () => {}}, ...cells);
     }));
   };
@@ -33,7 +33,9 @@ export const table = (columns, rows, {sort = null, caption = "", onrow = null, r
       for (const other of heads) other.removeAttribute("aria-sort");
       th.setAttribute("aria-sort", order.down ? "descending" : "ascending");
       fill();
+      onsort?.(order);
     }}, c.title) : c.title);
+    if (sort?.column === i) th.setAttribute("aria-sort", sort.down ? "descending" : "ascending");
     return th;
   });
   fill();

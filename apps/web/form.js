@@ -2,10 +2,21 @@
 import {$, el} from "./dom.js";
 import {at} from "./state.js";
 
-const kWork = ["model", "task", "global-batch", "seq", "prompt", "generate", "batch", "precision"];
-const kMachine = ["cluster", "devices", "stack"];
-const kPlan = ["tp", "pp", "cp", "ep", "dp", "vpp", "micro-batch", "zero", "recompute", "schedule", "sequence-parallel", "tp-overlap"];
-const kNotOnPage = ["scenario", "set", "timeline", "terms", "emit", "semantics", "strategy", "local-batch"];
+// Which flags are in which part of the form, for a job and for a fleet that serves. Others are under "All other flags".
+const kJob = {
+  work: ["model", "task", "global-batch", "seq", "prompt", "generate", "batch", "precision"],
+  machine: ["cluster", "devices", "stack"],
+  plan: ["tp", "pp", "cp", "ep", "dp", "vpp", "micro-batch", "zero", "recompute", "schedule", "sequence-parallel", "tp-overlap"],
+  hidden: ["scenario", "set", "timeline", "terms", "emit", "semantics", "strategy", "local-batch", "against"],
+  legend: "Plan", hint: "An empty field is chosen for the shortest step that fits.",
+};
+const kServing = {
+  work: ["model", "isl", "osl", "slo", "precision", "kv-format"],
+  machine: ["cluster", "devices", "engine"],
+  plan: ["tp", "pp", "ep", "attention-dp", "max-batched-tokens", "max-sequences", "pools", "objective"],
+  hidden: ["task", "trace", "trace-speed", "trace-block-tokens", "rate", "concurrency", "top", "emit", "explain"],
+  legend: "Deployment", hint: "An empty field is searched; several values are possible: 4,8.",
+};
 const kOfTraining = ["global-batch", "seq"], kOfInference = ["prompt", "generate", "batch"];
 
 // "kind of job (pretrain, finetune, inference) [default pretrain]" -> the names in brackets.
@@ -15,12 +26,16 @@ const choicesOf = (flag) => {
   return listed ? listed[1].split(", ") : [];
 };
 
+// Where a flag's value is: a fleet has the model and the cluster of the job, and other flags of its own.
+const valuesOf = (name, state) => state.view === "serve" && name !== "model" && name !== "cluster" ? state.serve : state.flags;
+
 const control = (flag, state, changed) => {
   const id = `flag-${flag.name}`;
-  const value = state.flags[flag.name] ?? "";
-  const set = (text) => { state.flags[flag.name] = text; changed(); };
+  const values = valuesOf(flag.name, state);
+  const value = values[flag.name] ?? "";
+  const set = (text) => { values[flag.name] = text; changed(); };
   const choices = flag.kind === "toggle" ? ["true", "false"] : choicesOf(flag);
-  if (choices.length && flag.name !== "model" && flag.name !== "cluster" && flag.name !== "stack") {
+  if (choices.length && flag.name !== "model" && flag.name !== "cluster" && flag.name !== "stack" && flag.name !== "engine") {
     const options = ["", ...choices].map((choice) => el("option", {value: choice, selected: choice === value},
       choice === "" ? "–" : choice === "true" ? "on" : choice === "false" ? "off" : choice));
     return el("select", {id, title: flag.doc, onchange: (e) => set(e.target.value)}, ...options);
@@ -65,22 +80,25 @@ const modelExtras = (state, changed, report) => {
 };
 
 export const build = (flags, lists, state, changed, report) => {
-  for (const [id, names] of [["work", kWork], ["machine", kMachine], ["plan", kPlan]]) {
+  const parts = state.view === "serve" ? kServing : kJob;
+  $("plan").querySelector("legend").textContent = parts.legend;
+  $("plan").querySelector(".hint").textContent = parts.hint;
+  for (const id of ["work", "machine", "plan"]) {
     const box = $(id);
     box.querySelectorAll(".field, .fields, .extra").forEach((old) => old.remove());
-    const fields = ordered(flags, names).map((flag) => field(flag, state, changed));
+    const fields = ordered(flags, parts[id]).map((flag) => field(flag, state, changed));
     if (id === "plan") box.append(el("div", {class: "fields"}, ...fields));
     else box.append(...fields);
     if (id === "work") box.append(el("div", {class: "extra"}, ...modelExtras(state, changed, report)));
   }
-  const shown = new Set([...kWork, ...kMachine, ...kPlan, ...kNotOnPage]);
+  const shown = new Set([...parts.work, ...parts.machine, ...parts.plan, ...parts.hidden]);
   $("more-fields").replaceChildren(...flags.filter((f) => !shown.has(f.name)).map((flag) => field(flag, state, changed)));
   for (const [kind, entries] of Object.entries(lists)) {
     const id = `names-${kind}`;
     document.getElementById(id)?.remove();
     document.body.append(el("datalist", {id}, ...entries.map((e) => el("option", {value: e.name}, e.description ?? ""))));
   }
-  showFor(state.flags.task);
+  if (state.view !== "serve") showFor(state.flags.task);
 };
 
 export const acceptDrops = (state, changed, report) => {

@@ -1,6 +1,6 @@
 // The step as it runs: one row for each pipeline stage, from the simulation; or the rows of a timeline file, which the
 // browser reads and nobody else.
-import {stream} from "./api.js";
+import {call, stream} from "./api.js";
 import {el, table} from "./dom.js";
 import * as f from "./format.js";
 import {palette} from "./charts.js";
@@ -9,12 +9,29 @@ const kColours = {forward: palette[0], backward: palette[1], weight_gradient: pa
 
 const kOrder = ["accelerator", "communication", "memory"];
 
+// Numbers the micro-batches of each stage: a stage with one chunk runs the same kernels for each of them, in order (gpipe:
+// backward in reverse). Returns their number; 0: stages have several chunks, so kernels do not tell micro-batches.
+const kPasses = ["forward", "backward", "weight_gradient"];
+const numbered = (rows, plan) => {
+  const count = plan?.micro_batches ?? 0;
+  if (count === 0 || plan.vpp > 1 || plan.schedule === "dualpipe") return 0;
+  for (const row of rows.filter((r) => r.thread === "accelerator")) {
+    for (const kind of kPasses) {
+      const events = row.events.filter((e) => e.kind === kind).sort((a, b) => a.start - b.start);
+      if (events.length % count !== 0) continue;
+      const reversed = plan.schedule === "gpipe" && kind !== "forward";
+      events.forEach((e, i) => { const k = Math.floor(i * count / events.length); e.batch = reversed ? count - k : k + 1; });
+    }
+  }
+  return count;
+};
+
 // Joins events of one kind that follow one another, so that a row has blocks and not kernels.
 const blocksOf = (events, gap) => {
   const blocks = [];
   for (const event of events) {
     const last = blocks[blocks.length - 1];
-    if (last && last.kind === event.kind && event.start - last.end <= gap) last.end = Math.max(last.end, event.end);
+    if (last && last.kind === event.kind && last.batch === event.batch && event.start - last.end <= gap) last.end = Math.max(last.end, event.end);
     else blocks.push({...event});
   }
   return blocks;
@@ -23,6 +40,7 @@ const blocksOf = (events, gap) => {
 const kindOf = (name) => {
   const first = name.split(".")[0];
   if (first in kColours) return first;
+  if (first === "weight") return "weight_gradient";
   if (/^(optimizer|gradient)/.test(name)) return "finish";
   return "other";
 };
@@ -97,8 +115,12 @@ const draw = (canvas, rows, end, from, to) => {
     for (const block of blocksOf(row.events, (to - from) / width * 0.5)) {
       if (block.end < from || block.start > to) continue;
       c.fillStyle = kColours[block.kind];
-      const left = Math.max(label, x(block.start));
-      c.fillRect(left, i * height + 3, Math.max(0.6, Math.min(width, x(block.end)) - left), row.thread === "accelerator" || row.label ? height - 7 : 8);
+      const left = Math.max(label, x(block.start)), right = Math.min(width, x(block.end));
+      c.fillRect(left, i * height + 3, Math.max(0.6, right - left - (block.batch ? 0.6 : 0)), row.thread === "accelerator" || row.label ? height - 7 : 8);
+      const number = block.batch ? String(block.batch) : "";
+      if (number === "" || right - left < 8 * number.length + 4) continue;
+      c.fillStyle = block.kind === "forward" ? "#ffffff" : "#000000";
+      c.fillText(number, (left + right) / 2 - 3.5 * number.length, i * height + 14);
     }
   });
   c.fillStyle = text;
@@ -115,10 +137,10 @@ let run = null;     // {key, answer, error, abort}
 const input = el("input", {type: "file", id: "timeline-file", accept: ".json,.gz"});
 let opened = null;  // a file instead of the simulation: {name, rows, left}, or {error}
 
-const chart = (rows) => {
+const chart = (rows, batches = 0) => {
   const end = Math.max(...rows.flatMap((row) => row.events.map((e) => e.end)));
   const canvas = el("canvas", {class: "gantt", role: "img", tabindex: "0",
-    "aria-label": `Timeline of ${rows.length} rows over ${f.seconds(end)}; plus and minus change the scale, arrows move`});
+    "aria-label": `Timeline of ${rows.length} rows over ${f.seconds(end)}${batches ? `, micro-batches 1 to ${batches}` : ""}; plus and minus change the scale, arrows move`});
   let from = 0, to = end;
   const redraw = () => draw(canvas, rows, end, from, to);
   const zoom = (factor, about) => {
@@ -143,21 +165,24 @@ const chart = (rows) => {
     el("button", {type: "button", onclick: () => zoom(0.5, (from + to) / 2)}, "Closer"), el("button", {type: "button", onclick: () => zoom(2, (from + to) / 2)}, "Wider"),
     el("button", {type: "button", onclick: () => move(-0.5)}, "Earlier"), el("button", {type: "button", onclick: () => move(0.5)}, "Later"));
   const legend = el("div", {class: "legend"}, ...Object.entries(kColours).map(([kind, c]) => el("span", {style: `--c:${c}`}, f.words(kind))));
-  return [buttons, canvas, legend];
+  const hint = batches ? el("p", {class: "hint"}, "The number in a block is its micro-batch.") : null;
+  return [buttons, canvas, legend, ...(hint ? [hint] : [])];
 };
 
-const simulated = (answer) => {
+const simulated = ({answer, plan}) => {
   const download = el("a", {download: "timeline.json", href: URL.createObjectURL(new Blob([JSON.stringify(answer.timeline)], {type: "application/json"}))}, "Download the timeline (Chrome trace, for Perfetto)");
   const classes = table([
     {title: "ranks", left: true, text: (c) => c.ranks.map(([a, b]) => a === b ? a : `${a}-${b}`).join(", ")},
     {title: "end", text: (c) => f.seconds(c.finish_ns / 1e9)}, {title: "compute", text: (c) => f.seconds(c.compute_ns / 1e9)},
     {title: "exposed comm", text: (c) => f.seconds(c.exposed_comm_ns / 1e9)}, {title: "idle", text: (c) => f.seconds(c.idle_ns / 1e9)}],
     answer.classes, {caption: "ranks with equal results"});
-  return [...chart(rowsOf(answer.timeline)), el("p", {}, download), classes];
+  const rows = rowsOf(answer.timeline);
+  return [...chart(rows, numbered(rows, plan)), el("p", {}, download), classes];
 };
 
-export const show = (box, body) => {
-  const again = () => { if (box.isConnected && box.dataset.view === "pipeline") show(box, body); };
+// `job`: the request of the estimate of the same plan, which has the number of micro-batches.
+export const show = (box, body, job) => {
+  const again = () => { if (box.isConnected && box.dataset.view === "pipeline") show(box, body, job); };
   input.onchange = async () => {
     try { opened = await readFile(input.files[0]); } catch (error) { opened = {error: error.message}; }
     again();
@@ -174,12 +199,12 @@ export const show = (box, body) => {
     run?.abort.abort();
     const mine = {key, answer: null, error: null, abort: new AbortController()};
     run = mine;
-    stream("simulate", {...body, timeline: true}, () => {}, mine.abort.signal)
-      .then((answer) => { mine.answer = answer; }).catch((error) => { mine.error = error.message; })
+    Promise.all([stream("simulate", {...body, timeline: true}, () => {}, mine.abort.signal), call("estimate", job, mine.abort.signal)])
+      .then(([answer, estimate]) => { mine.answer = answer; mine.plan = estimate.plan; }).catch((error) => { mine.error = error.message; })
       .finally(() => { if (run === mine && !opened) again(); });
   }
   const intro = el("p", {class: "hint"}, "The step, simulated: one rank of each pipeline stage, its kernels and its communication.");
   if (run.error) box.replaceChildren(intro, el("p", {class: "worse"}, run.error), source);
   else if (!run.answer) box.replaceChildren(intro, el("p", {}, "Simulating …"), source);
-  else box.replaceChildren(intro, ...simulated(run.answer), source);
+  else box.replaceChildren(intro, ...simulated(run), source);
 };

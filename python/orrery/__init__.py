@@ -47,7 +47,9 @@ def _arguments(flags, values, folder):
     """--flag=value for each keyword argument; a dictionary is written to a file of `folder`."""
     for key, value in values.items():
         name = "--" + key.strip("_").replace("_", "-")
-        flag = flags.get(name, {"value": "X", "negation": "", "many": False})
+        # Flags of another form of the command (`plan --task serve`) are not listed: True and False are switches there.
+        unlisted = {"value": "" if isinstance(value, bool) else "X", "negation": f"--no-{name[2:]}", "many": False}
+        flag = flags.get(name, unlisted)
         if value is None:
             continue
         if isinstance(value, bool) and not flag["value"]:

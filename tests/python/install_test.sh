@@ -16,5 +16,12 @@ step = orrery.estimate(model="llama-3.1-8b", cluster="dgx-h100", devices=64, glo
 assert "venv" in orrery.__file__, orrery.__file__
 print(f"{step.step_time_s:.4f} s per step")
 PYTHON
+# The examples of the README and of the guide.
+cp "$root/examples/traces/step.0.et" workload.0.et
+for page in README.md docs/guide/python.md; do
+  sed -n '/^```python$/,/^```$/{/^```/d;p}' "$root/$page" >example.py
+  [[ -s example.py ]] || { echo "$page has no example"; exit 1; }
+  "$folder/venv/bin/python" example.py
+done
 "$folder/venv/bin/pip" uninstall --quiet --yes orrery
 ! "$folder/venv/bin/python" -c "import orrery" 2>/dev/null

@@ -112,6 +112,21 @@ class Threads(unittest.TestCase):
             for _ in range(1000):
                 orrery.plan(model="deepseek-v3", cluster="dgx-h100", devices=2048, global_batch=15360, seq=4096, exhaustive=True)
 
+    def test_an_interrupt_ends_the_count_of_a_large_space(self):
+        # Its points are counted for seconds before the first plan is priced.
+        timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        start = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            orrery.plan(model="deepseek-v3", cluster="dgx-h100", devices=2048, global_batch=15360, seq=4096, precision="fp8", space="wide", top=1)
+        self.assertLess(time.monotonic() - start, 20)
+
+    def test_a_deployment_has_its_own_flags(self):
+        search = orrery.plan(task="serve", model="llama-3.1-8b", cluster="dgx-h100", devices=2, isl=512, osl=64, tp=[1], pp=1,
+                             max_batched_tokens=2048, pools="aggregated", slo="ttft_p99=2s tpot_p99=50ms", explain=True)
+        self.assertGreater(search.best[0].goodput_rps_at_slo, 0)
+        self.assertEqual(orrery.estimate(**JOB, tp=1, against="tp=8").against.plan.tp, 8)
+
 
 class Traces(unittest.TestCase):
     def test_columns_are_the_nodes_of_the_file(self):

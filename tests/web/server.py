@@ -21,6 +21,12 @@ def flags(job):
     return [f"--{name}={value}" for name, value in job.items()]
 
 
+def children_of(process):
+    """The number of commands that a server is running."""
+    path = f"/proc/{process.pid}/task"
+    return sum(len(pathlib.Path(path, task, "children").read_text().split()) for task in os.listdir(path))
+
+
 class WebTest(unittest.TestCase):
     """One server for the tests of a class, on a port of its own."""
 

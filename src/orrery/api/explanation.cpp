@@ -183,6 +183,38 @@ std::string runner_up(const Estimate& other, const Estimate& best) {
                      percent(relative_slowdown(other, best)), time_difference(other, best, 3));
 }
 
+using MemoryParts = std::array<std::pair<std::string_view, Bytes>, 6>;
+
+MemoryParts memory_parts(const results::Memory& m) {
+  return {{{"weights", m.weights},
+           {"gradients", m.gradients},
+           {"optimizer state", m.optimizer},
+           {"activations", m.activations},
+           {"buffers", m.buffers},
+           {"KV cache", m.kv_cache}}};
+}
+
+// "memory: 61.2 GiB instead of 70.1 GiB of 75.2 GiB: activations -8.9 GiB".
+std::string memory_difference(const results::Memory& other, const results::Memory& one) {
+  const MemoryParts theirs = memory_parts(other), ours = memory_parts(one);
+  std::vector<std::pair<double, std::string_view>> changes;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    changes.emplace_back((theirs[i].second - ours[i].second).value(), ours[i].first);
+  }
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const auto& a, const auto& b) { return std::abs(a.first) > std::abs(b.first); });
+  std::vector<std::string> texts;
+  for (const auto& [change, name] : changes) {
+    if (std::abs(change) < kSignificant * one.total().value()) { break; }
+    texts.push_back(fmt::format("{} {}{}", name, change > 0 ? "+" : "-", format_bytes(Bytes(std::abs(change)))));
+  }
+  const std::string whole =
+      texts.empty() ? fmt::format("memory: {} as well", format_bytes(other.total()))
+                    : fmt::format("memory: {} instead of {}", format_bytes(other.total()), format_bytes(one.total()));
+  return fmt::format("{} of {}{}{}{}", whole, format_bytes(other.capacity), texts.empty() ? "" : ": ",
+                     join(texts, ", "), other.fits() ? "" : "; does not fit");
+}
+
 // Alternatives that are faster but do not fit in memory.
 std::string memory_limit(const Estimate& best, const std::vector<Alternative>& alternatives) {
   std::vector<std::string> faster;
@@ -203,12 +235,7 @@ std::string memory_limit(const Estimate& best, const std::vector<Alternative>& a
 
 std::string memory(const Estimate& best, const std::vector<Alternative>& alternatives) {
   const auto& m = best.memory;
-  const std::array<std::pair<std::string_view, Bytes>, 6> classes = {{{"weights", m.weights},
-                                                                      {"gradients", m.gradients},
-                                                                      {"optimizer state", m.optimizer},
-                                                                      {"activations", m.activations},
-                                                                      {"buffers", m.buffers},
-                                                                      {"KV cache", m.kv_cache}}};
+  const MemoryParts classes = memory_parts(m);
   const auto* largest = std::max_element(classes.begin(), classes.end(),
                                          [](const auto& a, const auto& b) { return a.second < b.second; });
   return fmt::format("memory: {} of {} on stage {} ({}), most of it {} ({}); {}", format_bytes(m.total()),
@@ -269,6 +296,26 @@ std::vector<std::string> explanation(const std::vector<Estimate>& best, const st
                                     communication(best[0])};
   if (best.size() > 1) { lines.push_back(runner_up(best[1], best[0])); }
   for (auto& line : by_axis(best[0], alternatives)) { lines.push_back(std::move(line)); }
+  return lines;
+}
+
+std::vector<std::string> difference(const Estimate& other, const Estimate& one) {
+  const double change = relative_slowdown(other, one);
+  const std::string parts = time_difference(other, one, shares(one.breakdown).size() + one.comm_by_group.size());
+  const std::string speed = std::abs(change) < kSignificant
+                                ? std::string("the same time")
+                                : fmt::format("{} {}", percent(std::abs(change)), change > 0 ? "slower" : "faster");
+  std::string plan = plan_difference(other.plan, one.plan);
+  if (other.devices != one.devices) {
+    plan = fmt::format("{} devices instead of {}, {}", other.devices, one.devices, plan);
+  }
+  std::vector<std::string> lines = {"plan: " + plan,
+                                    fmt::format("{}: {}: {}", one.inference ? "batch" : "step", speed, parts),
+                                    memory_difference(other.memory, one.memory)};
+  if (other.devices != one.devices && other.cost && one.cost) {
+    const double cost = steps_of(other, one) * (other.cost->amount / one.cost->amount) - 1.0;
+    lines.push_back(fmt::format("cost per step: {} {}", percent(std::abs(cost)), cost < 0 ? "lower" : "higher"));
+  }
   return lines;
 }
 

@@ -23,4 +23,9 @@ struct Alternative {
 [[nodiscard]] std::vector<std::string> explanation(const std::vector<results::Estimate>& best,
                                                    const std::vector<Alternative>& alternatives);
 
+// How `other` differs from `one`, a plan of the same job: the choices, the step time and its parts, the memory and its
+// parts, the cost where the numbers of devices differ. The words and the parts are those of the runner-up in
+// `explanation`.
+[[nodiscard]] std::vector<std::string> difference(const results::Estimate& other, const results::Estimate& one);
+
 }  // namespace orrery::api

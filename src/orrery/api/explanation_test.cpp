@@ -204,6 +204,54 @@ TEST(Explanation, of_a_schedule_that_does_not_fit_mentions_its_other_plans) {
             "fit: --schedule dualpipe)");
 }
 
+// 11 s against 10 s: 1.25 s of recompute more, 0.25 s of bubble less. 38 GiB of activations become 8 GiB, weights and
+// gradients of 8 GiB each stay.
+TEST(Explanation, of_two_plans_has_choices_time_and_memory) {
+  auto other = made();
+  other.plan.set("recompute", std::string("full"));
+  other.step_time = 11_s;
+  other.breakdown.recompute = 1.25_s;
+  other.breakdown.bubble = 1.25_s;
+  other.memory.activations = 8_GiB;
+  EXPECT_THAT(difference(other, made()),
+              ElementsAre("plan: recompute full instead of none",
+                          "step: 10.0 % slower: recompute +1.25 s, pipeline bubble -250 ms",
+                          "memory: 30.0 GiB instead of 60.0 GiB of 75.0 GiB: activations -30.0 GiB"));
+  EXPECT_THAT(difference(made(), other)[1], testing::StartsWith("step: 9.1 % faster: recompute -1.25 s"));
+  EXPECT_THAT(difference(made(), made()),
+              ElementsAre("plan: the same plan", "step: the same time: no significant difference",
+                          "memory: 60.0 GiB as well of 75.0 GiB"));
+}
+
+// 6 s on twice the devices instead of 10 s: at a price per device and second 1.2 times the cost.
+TEST(Explanation, of_plans_on_other_numbers_of_devices_has_the_cost) {
+  auto one = made(), other = made();
+  one.devices = 8;
+  other.devices = 16;
+  other.plan.set("dp", std::int64_t{2});
+  other.step_time = 6_s;
+  one.cost = results::Expense{10.0, ""};
+  other.cost = results::Expense{12.0, ""};
+  const auto lines = difference(other, one);
+  ASSERT_EQ(lines.size(), 4U);
+  EXPECT_EQ(lines[0], "plan: 16 devices instead of 8, dp 2 instead of 1");
+  EXPECT_EQ(lines[3], "cost per step: 20.0 % higher");
+}
+
+// The runner-up of a search is described as any other plan is.
+TEST(Explanation, of_two_plans_says_what_the_search_says_of_its_runner_up) {
+  auto other = made();
+  other.plan.set("micro_batch", std::int64_t{1});
+  other.step_time = 11_s;
+  other.breakdown.recompute = 1.25_s;
+  other.breakdown.bubble = 1.25_s;
+  const auto lines = difference(other, made());
+  EXPECT_EQ(explanation({made(), other}, {})[3],
+            "runner-up (micro-batch 1 instead of 2) is 10.0 % slower: recompute +1.25 s, pipeline bubble -250 ms");
+  EXPECT_EQ(lines[0], "plan: micro-batch 1 instead of 2");
+  EXPECT_EQ(lines[1], "step: 10.0 % slower: recompute +1.25 s, pipeline bubble -250 ms");
+}
+
 TEST(Explanation, of_no_answer_breaks_the_contract) { EXPECT_THROW((void)explanation({}, {}), InternalError); }
 
 }  // namespace

@@ -211,6 +211,7 @@ class Search {
       lowest.insert(lowest.end(), wave.begin(), wave.end());
       std::sort(lowest.begin(), lowest.end(), bound_order);
       keep_the_first(lowest);
+      if (options_.progress) { options_.progress(0, 0); }
     });
     for (const Bounded& one : lowest) { first_.push_back(one.family.number); }
     std::sort(first_.begin(), first_.end());

@@ -40,7 +40,7 @@ struct SearchOptions {
   bool per_sample = false;  // batches differ between points: minimize time per sequence instead of per step
   int threads = 0;          // 0: one per hardware thread
   std::function<void(std::int64_t done, std::int64_t points)> progress =
-      {};  // number of finished points; called occasionally, from one thread
+      {};  // number of finished points; called occasionally, from one thread; (0, 0) while points are still counted
 };
 
 struct Candidate {

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -232,6 +233,20 @@ TEST(Search, progress_grows_to_all_points) {
     EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
     EXPECT_EQ(seen.back(), result.space.points);
   }
+}
+
+// A host can end a search while it still counts points: progress is called, and an exception of it ends the search.
+TEST(Search, the_first_walk_can_be_ended) {
+  SeededRandom random(6);
+  const Table table = any_table(random, 9000);
+  auto options = options_of(3, false, 2);
+  std::int64_t calls = 0;
+  options.progress = [&](std::int64_t done, std::int64_t points) {
+    ++calls;
+    if (done == 0 && points == 0) { throw std::runtime_error("stop"); }
+  };
+  EXPECT_THROW((void)searched(table, options), std::runtime_error);
+  EXPECT_EQ(calls, 1);
 }
 
 // Batches may differ: a step twice as long of three times as many sequences is better.

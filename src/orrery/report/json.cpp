@@ -183,12 +183,19 @@ EstimateParts estimate_parts(const results::Estimate& estimate) {
   return parts;
 }
 
-std::string estimate_json(const results::Estimate& estimate, std::span<const std::string> chosen) {
+std::string estimate_json(const results::Estimate& estimate, std::span<const std::string> chosen,
+                          const std::optional<results::Comparison>& against) {
   Node json = json_object({{"schema", "orrery.estimate/1"}});
   add_estimate(json, estimate);
   add_fields(json, {{"chosen", chosen}});
   if (!estimate.terms.empty()) { add_fields(json, {{"terms", terms_json(estimate.terms)}}); }
   if (!estimate.classes.empty()) { add_fields(json, {{"classes", classes_json(estimate.classes)}}); }
+  if (against) {
+    Node other = json_object({});
+    add_estimate(other, against->other);
+    add_fields(other, {{"chosen", against->chosen}, {"difference", against->difference}});
+    add_fields(json, {{"against", std::move(other)}});
+  }
   return json_document(json);
 }
 

@@ -2,6 +2,7 @@
 // number that is not finite is null. Each document ends with a line break.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +11,7 @@
 #include "orrery/core/error.hpp"
 #include "orrery/hardware/entry.hpp"
 #include "orrery/report/listing.hpp"
+#include "orrery/results/comparison.hpp"
 #include "orrery/results/estimate.hpp"
 #include "orrery/results/plan.hpp"
 #include "orrery/results/sample.hpp"
@@ -18,8 +20,9 @@
 namespace orrery::report {
 
 // orrery.estimate/1. `chosen`: the values that the estimator chose for fields that were not given. Terms and rank
-// classes appear if the estimate has any.
-[[nodiscard]] std::string estimate_json(const results::Estimate& estimate, std::span<const std::string> chosen = {});
+// classes appear if the estimate has any. `against`: the field of the same name, with the other plan's estimate.
+[[nodiscard]] std::string estimate_json(const results::Estimate& estimate, std::span<const std::string> chosen = {},
+                                        const std::optional<results::Comparison>& against = std::nullopt);
 
 // Parts of orrery.estimate/1 as objects on one line: "plan", "breakdown_s", "comm_s", "memory_B".
 struct EstimateParts {

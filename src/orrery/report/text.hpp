@@ -8,6 +8,7 @@
 
 #include "orrery/hardware/entry.hpp"
 #include "orrery/report/listing.hpp"
+#include "orrery/results/comparison.hpp"
 #include "orrery/results/estimate.hpp"
 #include "orrery/results/plan.hpp"
 #include "orrery/results/sample.hpp"
@@ -23,6 +24,9 @@ struct TextStyle {
 // estimate has any.
 [[nodiscard]] std::string estimate_text(const results::Estimate& estimate, std::span<const std::string> chosen,
                                         TextStyle style = {});
+
+// How another plan differs, a sentence a line.
+[[nodiscard]] std::string comparison_text(const results::Comparison& comparison);
 
 // Ranked plans, the search space, and why the best plan wins.
 [[nodiscard]] std::string plan_text(const results::PlanSearch& search, TextStyle style = {});

@@ -372,4 +372,11 @@ std::string estimate_text(const results::Estimate& estimate, std::span<const std
   return text;
 }
 
+std::string comparison_text(const results::Comparison& comparison) {
+  std::string text = "\nthe other plan, against this one\n";
+  for (const auto& sentence : comparison.difference) { text += wrapped("- ", printable(sentence)); }
+  if (!comparison.chosen.empty()) { text += wrapped("  chosen for it: ", join(comparison.chosen, "; ")); }
+  return text;
+}
+
 }  // namespace orrery::report
