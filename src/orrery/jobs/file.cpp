@@ -136,14 +136,13 @@ Result<File> read_file(const config::Node& root, const std::string& path) {
   for (std::size_t i = 0; i < file.kinds.size(); ++i) {
     Kind& kind = file.kinds[i];
     if (kind.operators.empty()) { continue; }
-    const auto at = [&](const char* field) {
-      return config::place_below(root, fmt::format("/kinds/{}/{}", i, field));
-    };
+    const auto at = [&](const char* field) { return config::place_below(root, fmt::format("/kinds/{}/{}", i, field)); };
     for (const auto width : kind.widths) {
       if (!servers.has_piece_block(width)) {
-        return fail(at("widths"), fmt::format("{} pieces of an operator: must be 1, or even and a symmetric block of the "
-                                              "groups, racks and servers",
-                                              width));
+        return fail(at("widths"),
+                    fmt::format("{} pieces of an operator: must be 1, or even and a symmetric block of the "
+                                "groups, racks and servers",
+                                width));
       }
     }
     ORRERY_TRY(step, read_operators((std::filesystem::path(path).parent_path() / kind.operators).string()));

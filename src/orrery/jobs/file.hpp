@@ -58,8 +58,8 @@ struct Kind {
 struct File {
   std::int64_t servers = 1;
   Fabric fabric = Fabric::switched;
-  std::vector<std::int64_t> shape;  // ramp: groups, racks, servers per rack
-  Seconds quantum{0.01};            // operators: forward time of a piece at least, but for the last one
+  std::vector<std::int64_t> shape;          // ramp: groups, racks, servers per rack
+  Seconds quantum{0.01};                    // operators: forward time of a piece at least, but for the last one
   BytesPerSecond server_bandwidth{1.6e12};  // operators: of a server, in each direction
   Seconds latency{50e-9}, io_latency{1e-7};
   Arrivals arrivals;

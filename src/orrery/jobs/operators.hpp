@@ -51,10 +51,10 @@ class Servers;
 
 // What messages between servers cost.
 struct ServerNetwork {
-  bool ramp = true;                         // else a switch: ring all-reduce
-  std::int64_t groups = 4;                  // ramp: of the whole network
-  std::int64_t racks = 4, per_rack = 2;     // ramp: in a group, in a rack
-  BytesPerSecond bandwidth{1.6e12};         // of a server
+  bool ramp = true;                      // else a switch: ring all-reduce
+  std::int64_t groups = 4;               // ramp: of the whole network
+  std::int64_t racks = 4, per_rack = 2;  // ramp: in a group, in a rack
+  BytesPerSecond bandwidth{1.6e12};      // of a server
   Seconds latency{50e-9}, io_latency{1e-7};
 };
 

@@ -32,7 +32,8 @@ ServerNetwork free_network() {
   return network;
 }
 
-// min(degree, even ceiling of time / quantum), at least 1: 0 s -> 1; 5 ms -> 1 quantum -> 2; 25 ms -> 3 -> 4; 1 s -> degree.
+// min(degree, even ceiling of time / quantum), at least 1: 0 s -> 1; 5 ms -> 1 quantum -> 2; 25 ms -> 3 -> 4; 1 s ->
+// degree.
 TEST(pieces_of, is_the_even_ceiling_up_to_the_degree) {
   const Operators step{{op(0, 0, 1, {}), op(0.005, 0, 1, {1}), op(0.025, 0, 1, {2}), op(1.0, 0, 1, {3})}};
   EXPECT_EQ(pieces_of(step, 8, Seconds(0.01)), (std::vector<std::int64_t>{1, 2, 4, 8}));
@@ -88,8 +89,8 @@ TEST(step_time, of_a_divided_chain_is_its_share) {
   EXPECT_NEAR(step_time(step, places, free_network()).value(), 10.0, 1e-12);
 }
 
-// A switch of 1 GB/s without latency; a -> b on another server, 2 GB: forward 1 + 2 + 3, backward of b 4, b's 1 GB back,
-// backward of a 5: 16 s.
+// A switch of 1 GB/s without latency; a -> b on another server, 2 GB: forward 1 + 2 + 3, backward of b 4, b's 1 GB
+// back, backward of a 5: 16 s.
 TEST(step_time, counts_messages_between_servers) {
   const Operators step{{op(1, 5, 2e9, {}), op(3, 4, 1e9, {1})}};
   ServerNetwork network = free_network();
@@ -99,7 +100,8 @@ TEST(step_time, counts_messages_between_servers) {
 }
 
 // After a (1 s) on server 0, b (5 s) and c (2 s) are ready on server 1: c is shorter and runs first, so that d, which
-// needs c, runs on server 0 from 3 s to 9 s while b runs from 3 s to 8 s. Longest first would give 1 + 5 + 2 + 6 = 14 s.
+// needs c, runs on server 0 from 3 s to 9 s while b runs from 3 s to 8 s. Longest first would give 1 + 5 + 2 + 6 = 14
+// s.
 TEST(step_time, runs_the_shortest_ready_piece_first) {
   const Operators step{{op(1, 0, 1, {}), op(5, 0, 1, {1}), op(2, 0, 1, {1}), op(6, 0, 1, {3})}};
   EXPECT_NEAR(step_time(step, {{0}, {1}, {1}, {0}}, free_network()).value(), 9.0, 1e-12);
@@ -152,7 +154,8 @@ TEST(simulate_jobs, blocks_pac_ml_jobs_as_published) {
     std::optional<double> skew;
     double widest, least;
   };
-  for (const Case& one : {Case{{}, 0.262, 0.309}, Case{5.0, 0.263, 0.396}, Case{0.0, 0.267, 0.307}, Case{-5.0, 0.263, 0.142}}) {
+  for (const Case& one :
+       {Case{{}, 0.262, 0.309}, Case{5.0, 0.263, 0.396}, Case{0.0, 0.267, 0.307}, Case{-5.0, 0.263, 0.142}}) {
     file->limit_skew = one.skew;
     std::vector<double> mean;
     for (const auto policy : {PolicyKind::max_parallelism, PolicyKind::acceptable_jct}) {

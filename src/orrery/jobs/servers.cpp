@@ -55,7 +55,9 @@ std::vector<Servers::Box> Servers::symmetric_boxes(std::int64_t count) const {
     if (count % a != 0) { continue; }
     const std::int64_t b = count / a;
     const auto side = static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(a))));
-    if (side * side == a && side <= shape_[0] && side <= shape_[1] && b <= shape_[2]) { boxes.push_back({side, side, b}); }
+    if (side * side == a && side <= shape_[0] && side <= shape_[1] && b <= shape_[2]) {
+      boxes.push_back({side, side, b});
+    }
     if (a <= shape_[0] && a <= shape_[1] && b <= shape_[2]) {
       boxes.push_back({a, 1, b});
       if (b <= shape_[1]) { boxes.push_back({a, b, 1}); }

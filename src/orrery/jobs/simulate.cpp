@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kBatches = 50;
 constexpr std::size_t kScanned = 1000;  // jobs behind the first that may overtake
 
-constexpr int kSkewSample = 50'000;   // values whose extremes bound a skew-normal limit
+constexpr int kSkewSample = 50'000;  // values whose extremes bound a skew-normal limit
 
 enum class Fate : std::uint8_t { started, refused, over_limit, no_place, unfinished };
 
@@ -85,8 +85,8 @@ class Source {
   std::optional<double> limit() {
     if (file_.limit.empty()) { return std::nullopt; }
     const double low = file_.limit[0], high = file_.limit[1];
-    const double drawn = file_.limit_skew ? std::clamp(high * skewed_part(), low, high)
-                                          : low + uniform(random_) * (high - low);
+    const double drawn =
+        file_.limit_skew ? std::clamp(high * skewed_part(), low, high) : low + uniform(random_) * (high - low);
     return std::max(0.01, std::round(drawn * 100.0) / 100.0);
   }
 
@@ -150,9 +150,7 @@ class Simulation {
     count_ = file.arrivals.process == Process::trace ? static_cast<std::int64_t>(file.arrivals.times.size())
                                                      : file.arrivals.count;
     if (file.arrivals.end) { end_ = file.arrivals.end->value(); }
-    for (const auto& kind : file.kinds) {
-      times_.push_back(times_of(file, kind));
-    }
+    for (const auto& kind : file.kinds) { times_.push_back(times_of(file, kind)); }
     out_.kinds.resize(file.kinds.size());
     blocked_in_.assign(kBatches, 0);
     records_ = count_ <= results::kListedJobs;

@@ -18,9 +18,9 @@ constexpr std::int32_t kNone = -1;
 // A piece or a message: work for one resource.
 struct Task {
   double remaining = 0.0;
-  std::int32_t resource = kNone;  // kNone: takes no time
-  std::int32_t pending = 0;       // what it waits for
-  std::int32_t to = kNone;        // message: the piece that needs it
+  std::int32_t resource = kNone;       // kNone: takes no time
+  std::int32_t pending = 0;            // what it waits for
+  std::int32_t to = kNone;             // message: the piece that needs it
   std::vector<std::int32_t> messages;  // piece: what it sends
 };
 
@@ -65,7 +65,9 @@ class Step {
       for (const auto server : on) { servers_ = std::max(servers_, server + 1); }
     }
     for (std::size_t i = 0; i < places.size(); ++i) {
-      for (const auto input : step.operators[i].inputs) { consumers_[static_cast<std::size_t>(input - 1)].push_back(i); }
+      for (const auto input : step.operators[i].inputs) {
+        consumers_[static_cast<std::size_t>(input - 1)].push_back(i);
+      }
     }
     add_pieces();
     for (std::size_t i = 0; i < places.size(); ++i) {
