@@ -61,7 +61,7 @@ struct Term {
 // The rows of the glossary's tables, "| tp | meaning |".
 std::vector<Term> terms() {
   std::vector<Term> found;
-  std::string_view rest = embedded_glossary();
+  std::string_view rest = embedded_files().front().bytes;
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
     const std::string_view line = rest.substr(0, end);

@@ -2,14 +2,17 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "orrery/core/embedded_file.hpp"
+
 namespace orrery::cli {
 
-// docs/glossary.md, embedded at build (cmake/embed_functions.cmake).
-[[nodiscard]] std::string_view embedded_glossary();
+// docs/glossary.md.
+[[nodiscard]] std::span<const EmbeddedFile> embedded_files();
 
 // The text on a topic ("units") or a term ("mfu", in any case); nullopt: neither.
 [[nodiscard]] std::optional<std::string> help_on(const std::string& about);

@@ -37,7 +37,7 @@ Result<int> run(const Options& options) {
       config::add(root, "policy", std::move(policy));
     }
   }
-  ORRERY_TRY(file, jobs::file_record().read(root));
+  ORRERY_TRY(file, jobs::read_file(root, options.file));
   ORRERY_TRY(data, data_directory());
   Progress progress("arrivals");
   ORRERY_TRY(result, api::run_jobs(data, file, [&](std::int64_t done) { progress.update(done, file.arrivals.count); }));

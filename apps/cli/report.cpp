@@ -1,9 +1,10 @@
-// `orrery report`: a page of a study's results.
+// `orrery report`: a page of a study's results, or of campaigns and jobs.
 #include <memory>
+#include <vector>
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/terminal.hpp"
-#include "orrery/api/explore.hpp"
+#include "orrery/api/report_page.hpp"
 
 namespace orrery::cli {
 
@@ -12,24 +13,28 @@ namespace {
 
 constexpr const char* kFooter = R"(Examples
   orrery report results.sqlite --out results.html
+  orrery report today.json faster-restart.json jobs.json --out results.html
 
-One page without any request to the network: the Pareto front, maps of two axes, sensitivities, breakdowns, and all rows
-as a table that sorts and filters. It opens in any browser of the last years and prints.
+One page without any request to the network. Of a study: the Pareto front, maps of two axes, sensitivities, breakdowns, and
+all rows as a table that sorts and filters. Of JSON that "orrery campaign --json" and "orrery jobs --json" printed: where
+the time goes, useful time against size, what-ifs, and the jobs on the servers. It opens in any browser of the last years
+and prints.
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 
 struct Options {
-  std::string database, out;
+  std::vector<std::string> files;
+  std::string out;
 };
 
 Result<int> run(const Options& options) {
-  if (options.database.empty()) {
-    return fail({}, "a database is missing; example: orrery report results.sqlite --out results.html");
+  if (options.files.empty()) {
+    return fail({}, "a file of results is missing; example: orrery report results.sqlite --out results.html");
   }
   if (options.out.empty()) {
     return fail(flag_place("--out"), "is missing: the file for the page, for example results.html");
   }
-  ORRERY_TRY(page, api::study_page(options.database));
+  ORRERY_TRY(page, api::results_page(options.files));
   const auto written = write_file(options.out, page, flag_place("--out"));
   if (!written) { return tl::make_unexpected(written.error()); }
   return 0;
@@ -40,10 +45,12 @@ Result<int> run(const Options& options) {
 
 Command report_command() {
   using namespace of_report;
-  Command command("report", "Write a page with charts of a study's results.");
+  Command command("report", "Write a page with charts of a study's results, campaigns or jobs.");
   const auto options = std::make_shared<Options>();
-  command.positional({"database", "DATABASE", "results of orrery explore", "The results"},
-                     [options](const std::string& file) { options->database = file; });
+  command.positionals(
+      {"file", "FILE", "results of orrery explore (a database), or of campaign --json and jobs --json (.json)",
+       "The results"},
+      [options](const std::string& file) { options->files.push_back(file); });
   command.option({"--out", "FILE", "the page, one HTML file", std::string(kOutputGroup)},
                  [options](const std::string& file) { options->out = file; });
   command.footer(kFooter);

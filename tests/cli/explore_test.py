@@ -352,6 +352,54 @@ axes:
             tables = page.execute_script("return document.querySelectorAll('details table tbody tr').length")
             self.assertGreater(tables, 10)
 
+    def test_campaigns_and_jobs_are_drawn(self):
+        job = ("campaign", "--model", "llama-3.1-8b", "--cluster", "dgx-h100", "--devices", "64", "--global-batch", "128",
+               "--seq", "8192", "--tokens", "1T", "--usd-per-device-hour", "2", "--price-date", "2026-11", "--json")
+        for name, more in (("today", ()), ("slower restart", ("--restart", "20min"))):
+            code, out, err = self.run_program(*job, *more)
+            self.assertEqual((code, err), (0, ""))
+            self.write(f"{name}.json", out)
+        self.write("cluster.yaml", """servers: 8
+policy: backfill
+arrivals: {process: poisson, interarrival: 50 s, count: 60}
+kinds:
+  - {name: wide, sequential: 600 s, widths: [6]}
+  - {name: narrow, sequential: 100 s, widths: [1, 2]}
+""")
+        code, out, err = self.run_program("jobs", "cluster.yaml", "--json")
+        self.assertEqual((code, err), (0, ""))
+        self.write("cluster.json", out)
+        files = ("today.json", "slower restart.json", "cluster.json")
+        self.assertEqual(self.run_program("report", *files, "--out", "runs.html")[0], 0)
+        for width in (1280, 400):
+            page = self.browser(width)
+            page.get(f"file://{self.folder}/runs.html")
+            self.assertEqual(page.get_log("browser"), [])
+            self.assertEqual(page.execute_script("return document.body.dataset.ready"), "true")
+            # The bar, useful time against size, the jobs: painted, in more than one colour.
+            colours = """return ['time', 'size', 'gantt-0'].map(id => { const c = document.getElementById(id);
+                const p = new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width, c.height).data.buffer);
+                return new Set(p).size; })"""
+            self.assertGreater(min(page.execute_script(colours)), 3)
+            self.assertLessEqual(page.execute_script("return document.documentElement.scrollWidth"), width)
+            text = page.find_element("id", "page").text
+            for words in ("today", "slower restart", "Useful time against size", "policy backfill", "useful time"):
+                self.assertIn(words, text)
+            shares = "return [...document.querySelectorAll('#time-data tbody tr')].map(r => r.children[1].textContent)"
+            total = sum(float(cell.removesuffix(" %")) for cell in page.execute_script(shares))
+            self.assertAlmostEqual(total, 100, delta=0.1)
+            rows = page.execute_script("return document.querySelectorAll('#gantt-0-data tbody tr').length")
+            self.assertEqual(rows, 60)
+
+    def test_a_page_needs_results_that_it_can_draw(self):
+        self.write("other.json", '{"schema": "orrery.estimate/1"}')
+        self.write("runs.sqlite", "")
+        for files, words in ((("other.json",), "orrery.estimate/1"), (("other.json", "runs.sqlite"), "orrery.estimate/1"),
+                             (("runs.sqlite", "other.json"), "one database"), (("missing.json",), "missing.json")):
+            code, out, err = self.run_program("report", *files, "--out", "no.html")
+            self.assertEqual((code, out), (2, ""))
+            self.assertIn(words, err)
+
 
 class PageNumbersTest(ProgramTest):
     def test_numbers_of_the_page_are_those_of_the_database(self):

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "orrery/api/inputs.hpp"
+#include "orrery/api/plan_speed.hpp"
 #include "orrery/campaign/grids.hpp"
 #include "orrery/campaign/incidents.hpp"
 #include "orrery/campaign/solve.hpp"
@@ -40,6 +41,7 @@ Result<campaign::Job> campaign_job(const std::string& data_directory, const esti
   ORRERY_TRY(out, campaign_job(data_directory, inputs, request.precision,
                                with_uncertainty(estimator.estimate(resolved.plan), inputs, job), spec));
   out.chosen = resolved.chosen;
+  out.speed = plan_speed(data_directory, request, inputs, resolved.plan);
   return out;
 }
 

@@ -120,9 +120,8 @@ void set_spares(Setting& setting, const Job& job, const Spec& spec, double nodes
     setting.process.spares = setting.spares;
     return;
   }
-  const auto all = static_cast<std::int64_t>(std::llround(nodes));
-  setting.shrunk = spec.regroup ? regrouped_throughput(all, replica_nodes(job), setting.spares, setting.in_repair)
-                                : fixed_throughput(all, replica_nodes(job), setting.spares, setting.in_repair);
+  setting.shrunk = shrunk_throughput(job, static_cast<std::int64_t>(std::llround(nodes)), setting.spares,
+                                     setting.in_repair, spec.regroup);
 }
 
 }  // namespace
@@ -145,6 +144,23 @@ std::int64_t replica_nodes(const Job& job) {
   const std::int64_t devices = std::max<std::int64_t>(1, job.estimate.devices / dp);
   const std::int64_t node = node_devices(job.cluster);
   return (devices + node - 1) / node;
+}
+
+double relative_speed(const Job& job, std::int64_t nodes) {
+  const std::int64_t per_node = node_devices(job.cluster), replica = replica_nodes(job);
+  const std::int64_t whole = nodes / replica * replica;
+  if (whole * per_node == job.estimate.devices) { return 1.0; }
+  if (job.speed) { return job.speed(whole * per_node); }
+  return static_cast<double>(whole * per_node) / static_cast<double>(job.estimate.devices);
+}
+
+double shrunk_throughput(const Job& job, std::int64_t nodes, std::int64_t spares, std::span<const double> in_repair,
+                         bool regroup) {
+  const double all = relative_speed(job, nodes);
+  if (!(all > 0.0)) { return 0.0; }
+  const auto speed = [&](std::int64_t left) { return relative_speed(job, left) / all; };
+  return regroup ? regrouped_throughput(nodes, replica_nodes(job), spares, in_repair, speed)
+                 : fixed_throughput(nodes, replica_nodes(job), spares, in_repair, speed);
 }
 
 Setting setting_of(const Job& job, const Spec& spec, double rate, const Size& size) {
@@ -197,10 +213,10 @@ std::vector<Diagnostic> problems(const Job& job, const Spec& spec, const Setting
     const bool of_restart = setting.process.downtime.restart >= facts.pause;
     found.push_back(
         {{"", 0, 0, "--devices"},
-         fmt::format("{}: a failure every {}, faster than {} of {}: the job cannot progress; at most {} devices "
+         fmt::format("{}: a failure every {}, faster than {} of {}: the job cannot progress; at most {} device{} "
                      "can",
                      job.estimate.devices, format_seconds(mean), of_restart ? "a restart" : "a checkpoint",
-                     format_seconds(needed), largest)});
+                     format_seconds(needed), largest, largest == 1 ? "" : "s")});
   }
   const double lost = setting.process.corruptions * (spec.validate_every / 2.0 + spec.validation_latency);
   if (lost >= 1.0) {

@@ -1,7 +1,10 @@
 // A job of one size at one failure rate as a stochastic process, and where its time goes.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,7 +28,12 @@ struct Job {
   double bytes_per_parameter = 0;  // of a checkpoint, as the stack keeps weights and optimizer state
   double grid_g_per_kwh = 0;
   std::string grid;  // "FR, 56 g CO2e/kWh (2023)"
+  // Tokens per second on so many devices / on those of the estimate; empty: proportional to whole replicas.
+  std::function<double(std::int64_t devices)> speed;
 };
+
+// Tokens per second of the whole replicas on so many nodes / of the estimate's own size.
+[[nodiscard]] double relative_speed(const Job& job, std::int64_t nodes);
 
 [[nodiscard]] double tokens_per_step(const Job& job, const Spec& spec);
 [[nodiscard]] std::int64_t node_devices(const hardware::Cluster& cluster);
@@ -38,6 +46,11 @@ struct Size {
   double rate_factor = 1;
   double reclaims_per_node_day = 0;
 };
+
+// Mean throughput / throughput with all `nodes`, where nodes in repair beyond the spares cost replicas: of regrouped or
+// of fixed nodes (spares.hpp).
+[[nodiscard]] double shrunk_throughput(const Job& job, std::int64_t nodes, std::int64_t spares,
+                                       std::span<const double> in_repair, bool regroup);
 
 struct Setting {
   Process process;

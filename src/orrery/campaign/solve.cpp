@@ -173,9 +173,8 @@ void set_spare_rows(Campaign& out, const Job& job, const Course& course) {
   for (const auto spares : rows) {
     const double short_share = shortage(spares, setting.in_repair).share;
     out.spares.push_back({spares, 1.0 - short_share, 1.0 - short_share,
-                          fixed_throughput(nodes, replica_nodes(job), spares, setting.in_repair),
-                          regrouped_throughput(nodes, replica_nodes(job), spares, setting.in_repair),
-                          spares == setting.spares});
+                          shrunk_throughput(job, nodes, spares, setting.in_repair, false),
+                          shrunk_throughput(job, nodes, spares, setting.in_repair, true), spares == setting.spares});
   }
 }
 
@@ -223,7 +222,8 @@ void set_largest(Campaign& out, const Job& job, const Course& course) {
 }
 
 // ETTR against size: one node to 16 times the job, at the given rate.
-void set_sizes(Campaign& out, const Job& job, const Spec& spec, double rate) {
+void set_sizes(Campaign& out, Job job, const Spec& spec, double rate) {
+  job.speed = {};  // another size of the job would have another plan
   constexpr std::int64_t kLargest = 16;
   for (std::int64_t nodes = 1; nodes <= kLargest * out.nodes; nodes *= 2) {
     const Setting setting = setting_of(job, spec, rate, {static_cast<double>(nodes), 1.0, 0.0});
@@ -231,7 +231,7 @@ void set_sizes(Campaign& out, const Job& job, const Spec& spec, double rate) {
   }
 }
 
-std::vector<std::string> left_out(const Spec& spec) {
+std::vector<std::string> left_out(const Job& job, const Spec& spec) {
   std::vector<std::string> out = {
       "failures that depend on each other, other than in domains; their rate is constant (daytime: 1 to 2 % of the "
       "speed)"};
@@ -243,11 +243,12 @@ std::vector<std::string> left_out(const Spec& spec) {
   if (spec.maintenance_per_day == 0.0) {
     out.emplace_back("planned stops (Llama 3: 0.87 a day, 1 % of the time): --maintenance-per-day");
   }
-  if (spec.when_short == WhenShort::shrink) {
+  if (spec.when_short == WhenShort::shrink && !job.speed) {
     out.emplace_back("the step time of a plan with fewer replicas: throughput is proportional to them");
   }
   if (!spec.capacity.empty()) {
-    out.emplace_back("a new plan for every size: throughput is proportional to whole replicas");
+    out.emplace_back(job.speed ? "a new plan for every size: the plan keeps its degrees but for replicas"
+                               : "a new plan for every size: throughput is proportional to whole replicas");
   }
   if (spec.sites > 1) { out.emplace_back("the effect of local steps on the loss: --loss-factor is an input"); }
   return out;
@@ -298,7 +299,7 @@ Result<Campaign> solve(const Job& job, const Spec& spec) {
   set_sizes(out, job, spec, rates.middle);
   set_largest(out, job, course);
   out.warnings = campaign::warnings(spec);
-  out.not_modelled = left_out(spec);
+  out.not_modelled = left_out(job, spec);
   return out;
 }
 

@@ -16,6 +16,24 @@ std::int64_t missing_nodes(std::size_t in_repair, std::int64_t spares) {
   return std::max<std::int64_t>(0, static_cast<std::int64_t>(in_repair) - spares);
 }
 
+// E[throughput(missing nodes)]; counts that are next to impossible are not priced.
+template <class Throughput>
+double mean_throughput(std::span<const double> distribution, std::int64_t spares, const Throughput& throughput) {
+  constexpr double kPossible = 1e-9;
+  double mean = 0.0, last = 1.0;
+  std::int64_t priced = -1;
+  for (std::size_t k = 0; k < distribution.size(); ++k) {
+    const std::int64_t missing = missing_nodes(k, spares);
+    const bool is_new = missing != priced && (distribution[k] >= kPossible || missing == 0);
+    if (is_new) {
+      last = throughput(missing);
+      priced = missing;
+    }
+    mean += distribution[k] * last;
+  }
+  return mean;
+}
+
 }  // namespace
 
 std::vector<double> repair_distribution(std::span<const RepairClass> classes) {
@@ -81,23 +99,24 @@ Shortage shortage(std::int64_t spares, std::span<const double> distribution) {
 }
 
 double fixed_throughput(std::int64_t nodes, std::int64_t replica, std::int64_t spares,
-                        std::span<const double> distribution) {
+                        std::span<const double> distribution, const Speed& speed) {
   const double kept = 1.0 - static_cast<double>(replica) / static_cast<double>(nodes);
-  double throughput = 0.0;
-  for (std::size_t k = 0; k < distribution.size(); ++k) {
-    throughput += distribution[k] * std::pow(kept, static_cast<double>(missing_nodes(k, spares)));
-  }
-  return throughput;
+  const double replicas = static_cast<double>(nodes) / static_cast<double>(replica);
+  return mean_throughput(distribution, spares, [&](std::int64_t missing) {
+    const double share = std::pow(kept, static_cast<double>(missing));
+    if (!speed) { return share; }
+    const double left = share * replicas, whole = std::floor(left);
+    const auto at = [&](double count) { return speed(static_cast<std::int64_t>(count) * replica); };
+    return left == whole ? at(whole) : at(whole) + (left - whole) * (at(whole + 1.0) - at(whole));
+  });
 }
 
 double regrouped_throughput(std::int64_t nodes, std::int64_t replica, std::int64_t spares,
-                            std::span<const double> distribution) {
-  double throughput = 0.0;
-  for (std::size_t k = 0; k < distribution.size(); ++k) {
-    const std::int64_t left = std::max<std::int64_t>(0, nodes - missing_nodes(k, spares));
-    throughput += distribution[k] * static_cast<double>(left / replica * replica);
-  }
-  return throughput / static_cast<double>(nodes);
+                            std::span<const double> distribution, const Speed& speed) {
+  return mean_throughput(distribution, spares, [&](std::int64_t missing) {
+    const std::int64_t left = std::max<std::int64_t>(0, nodes - missing) / replica * replica;
+    return speed ? speed(left) : static_cast<double>(left) / static_cast<double>(nodes);
+  });
 }
 
 double expected_maximum(std::int64_t n) {

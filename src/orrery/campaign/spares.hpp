@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -36,10 +37,13 @@ struct Shortage {
 // Mean throughput / throughput with all nodes, of `nodes` nodes in replicas of `replica` nodes. Fixed groups: each
 // missing node, one of all at random, stops its replica, E[(1 - replica/nodes)^missing]. Regrouped: the survivors form
 // whole replicas, E[floor((nodes - missing) / replica)] replica / nodes.
+// `speed`: throughput of so many nodes (whole replicas) / of all; proportional without it. Between whole replicas it is
+// linear. Counts of missing nodes with a probability below 1e-9 take the speed of the last one above.
+using Speed = std::function<double(std::int64_t nodes)>;
 [[nodiscard]] double fixed_throughput(std::int64_t nodes, std::int64_t replica, std::int64_t spares,
-                                      std::span<const double> distribution);
+                                      std::span<const double> distribution, const Speed& speed = {});
 [[nodiscard]] double regrouped_throughput(std::int64_t nodes, std::int64_t replica, std::int64_t spares,
-                                          std::span<const double> distribution);
+                                          std::span<const double> distribution, const Speed& speed = {});
 
 // E[maximum of n standard normal variables]: the slowest of n nodes is this many standard deviations slower than the
 // mean. n at least 1.

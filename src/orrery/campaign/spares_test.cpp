@@ -91,5 +91,28 @@ TEST(surviving_share, of_pairs) {
   EXPECT_EQ(surviving_share(2048, 1, 1), 0.0);
 }
 
+// One node of eight in two replicas of four is missing or not, evenly: speeds 1 and 0.6 give 0.8; fixed replicas lose
+// half of the job, (1 - 4/8)^1, which is the same replica.
+TEST(throughput, takes_the_speed_of_the_replicas_that_are_left) {
+  const std::vector<double> distribution = {0.5, 0.5};
+  const auto speed = [](std::int64_t nodes) { return nodes == 8 ? 1.0 : (nodes == 4 ? 0.6 : 0.0); };
+  EXPECT_NEAR(regrouped_throughput(8, 4, 0, distribution, speed), 0.8, 1e-12);
+  EXPECT_NEAR(fixed_throughput(8, 4, 0, distribution, speed), 0.8, 1e-12);
+  EXPECT_NEAR(regrouped_throughput(8, 4, 1, distribution, speed), 1.0, 1e-12);
+}
+
+// A speed in proportion to nodes is the default.
+TEST(throughput, is_proportional_without_a_speed) {
+  const std::vector<RepairClass> classes = {{1, 5.0}};
+  const auto distribution = repair_distribution(classes);
+  const auto speed = [](std::int64_t nodes) { return static_cast<double>(nodes) / 256.0; };
+  for (const std::int64_t replica : {1, 2, 16}) {
+    EXPECT_NEAR(regrouped_throughput(256, replica, 3, distribution, speed),
+                regrouped_throughput(256, replica, 3, distribution), 1e-7);
+    EXPECT_NEAR(fixed_throughput(256, replica, 3, distribution, speed), fixed_throughput(256, replica, 3, distribution),
+                1e-7);
+  }
+}
+
 }  // namespace
 }  // namespace orrery::campaign::spares_test

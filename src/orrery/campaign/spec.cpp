@@ -159,7 +159,9 @@ void add_wide_area(SpecRecord& record) {
                 {.positive = true, .unit = "Gb/s"})
       .optional("local_steps", &Spec::local_steps, "steps between exchanges of sites", {.min = 1, .max = 10'000'000})
       .optional("outer_bits", &Spec::outer_bits, "per parameter in an exchange", {.max = 64.0, .positive = true})
-      .optional("outer_overlap", &Spec::outer_overlap, "compute that hides the exchange")
+      .optional("outer_overlap", &Spec::outer_overlap, "compute that hides the exchange, or each fragment of it")
+      .optional("outer_fragments", &Spec::outer_fragments,
+                "parts of the model that are exchanged one after another (Streaming DiLoCo)", {.min = 1, .max = 10'000})
       .optional("aggregate", &Spec::aggregate, "how sites average")
       .optional("loss_factor", &Spec::loss_factor, "tokens to the same loss / those of synchronous training",
                 {.min = 1.0, .max = 100.0})

@@ -133,6 +133,7 @@ struct Spec {
   std::int64_t local_steps = 1;
   double outer_bits = 32.0;
   Seconds outer_overlap{0.0};
+  std::int64_t outer_fragments = 1;
   Aggregate aggregate = Aggregate::ring;
   double loss_factor = 1.0;
   double site_dropouts_per_day = 0.0;

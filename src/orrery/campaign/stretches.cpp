@@ -15,12 +15,9 @@ double job_nodes(const Job& job) {
   return static_cast<double>(job.estimate.devices) / static_cast<double>(node_devices(job.cluster));
 }
 
-// Useful time per second, as a multiple of that of the job's own size: whole replicas only.
+// Useful time per second, as a multiple of that of the job's own size.
 double relative_size(const Job& job, double nodes) {
-  const double own = job_nodes(job);
-  if (nodes == own) { return 1.0; }
-  const auto replica = static_cast<double>(replica_nodes(job));
-  return std::floor(nodes / replica) * replica / own;
+  return nodes == job_nodes(job) ? 1.0 : relative_speed(job, static_cast<std::int64_t>(nodes));
 }
 
 void add(Bar& sum, const Bar& bar, double seconds) {

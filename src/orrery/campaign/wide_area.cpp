@@ -11,12 +11,12 @@ namespace {
 
 constexpr double kSynchronousBits = 16.0;
 
-WideAreaRound round_with(const Spec& spec, Seconds step, std::int64_t steps, Seconds exchange, Seconds overlap) {
+WideAreaRound round_with(const Spec& spec, Seconds step, std::int64_t steps, Seconds exchange, Seconds exposed) {
   const double straggler = 1.0 + spec.site_spread * expected_maximum(spec.sites);
   const Seconds work = step * static_cast<double>(steps);
   WideAreaRound round;
   round.exchange = exchange;
-  round.exposed = max(Seconds(0), exchange - overlap);
+  round.exposed = exposed;
   round.length = work * straggler + round.exposed;
   round.utilization = work / round.length;
   return round;
@@ -38,6 +38,19 @@ double compute_utilization(Seconds local_work, Seconds exchange, Seconds overlap
   return local_work / (local_work + max(Seconds(0), exchange - overlap));
 }
 
+Seconds exposed_exchange(Seconds exchange, std::int64_t fragments, Seconds overlap) {
+  const auto parts = static_cast<double>(fragments);
+  return parts * max(Seconds(0), exchange / parts - overlap);
+}
+
+double saving_of_local_steps(double compute_share, double loss_factor, double reduction) {
+  return 1.0 - loss_factor * (compute_share + (1.0 - compute_share) / reduction);
+}
+
+double compute_share_of_saving(double saving, double loss_factor, double reduction) {
+  return ((1.0 - saving) / loss_factor - 1.0 / reduction) / (1.0 - 1.0 / reduction);
+}
+
 double traffic_reduction(std::int64_t local_steps, double base_bits, double outer_bits) {
   return static_cast<double>(local_steps) * base_bits / outer_bits;
 }
@@ -49,13 +62,14 @@ BytesPerSecond bandwidth_for(double utilization, Seconds local_work, Seconds ove
 WideAreaRound round_of(const Spec& spec, Seconds step, double parameters) {
   const Seconds exchange =
       exchange_time(spec.aggregate, spec.sites, Bytes(parameters * spec.outer_bits / 8.0), *spec.site_bandwidth);
-  return round_with(spec, step, spec.local_steps, exchange, spec.outer_overlap);
+  return round_with(spec, step, spec.local_steps, exchange,
+                    exposed_exchange(exchange, spec.outer_fragments, spec.outer_overlap));
 }
 
 WideAreaRound synchronous_round(const Spec& spec, Seconds step, double parameters) {
   const Seconds exchange =
       exchange_time(spec.aggregate, spec.sites, Bytes(parameters * kSynchronousBits / 8.0), *spec.site_bandwidth);
-  return round_with(spec, step, 1, exchange, step * kScalingLawOverlap);
+  return round_with(spec, step, 1, exchange, exposed_exchange(exchange, 1, step * kScalingLawOverlap));
 }
 
 double kept_share(const Spec& spec, Seconds round) {

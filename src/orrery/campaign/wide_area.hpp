@@ -1,10 +1,10 @@
 // Training at several sites that exchange weights or gradients over slow links.
 //
 // Every site takes H local steps of t; then all average V bits per parameter (DiLoCo, arXiv:2311.08105; Photon's
-// federated rounds, MLSys 2025). Compute of the next round hides `overlap` of the exchange (Streaming DiLoCo,
-// arXiv:2501.18512):
+// federated rounds, MLSys 2025), in F fragments of the model one after another; compute hides `overlap` of each
+// (Streaming DiLoCo, arXiv:2501.18512; F is 1 elsewhere):
 //
-//   round = H t x straggler + max(0, exchange - overlap)        compute utilization = H t / round
+//   round = H t x straggler + F max(0, exchange / F - overlap)        compute utilization = H t / round
 //   exchange: ring 2 (K - 1)/K S/B, server 2 K S/B, all-to-all (K - 1) S/B, S bytes of one site, B of its link
 //
 // The straggler of K sites is spread x E[max of K normals] slower than the mean. Left out: what the optimizer costs;
@@ -22,6 +22,15 @@ namespace orrery::campaign {
 
 // H t / (H t + max(0, exchange - overlap)).
 [[nodiscard]] double compute_utilization(Seconds local_work, Seconds exchange, Seconds overlap);
+
+// Time of an exchange in equal fragments that compute does not hide.
+[[nodiscard]] Seconds exposed_exchange(Seconds exchange, std::int64_t fragments, Seconds overlap);
+
+// Time that local steps save over synchronous training to the same loss, with `loss_factor` times the steps and
+// exchanges that are `reduction` times rarer or smaller: 1 - f (c + (1 - c) / r). c: share of compute in the time of
+// synchronous training. And the c of a saving that is known.
+[[nodiscard]] double saving_of_local_steps(double compute_share, double loss_factor, double reduction);
+[[nodiscard]] double compute_share_of_saving(double saving, double loss_factor, double reduction);
 
 // Bytes that data parallelism with `base_bits` per gradient sends in the same steps / those that exchanges send.
 [[nodiscard]] double traffic_reduction(std::int64_t local_steps, double base_bits, double outer_bits);

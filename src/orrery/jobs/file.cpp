@@ -1,9 +1,13 @@
 #include "orrery/jobs/file.hpp"
 
 #include <algorithm>
+#include <filesystem>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "orrery/jobs/servers.hpp"
 
 namespace orrery::config {
 
@@ -15,6 +19,7 @@ const Record<jobs::Arrivals>& Described<jobs::Arrivals>::record() {
           .optional("interarrival", &Arrivals::interarrival, "mean time between arrivals", {.positive = true})
           .optional("count", &Arrivals::count, "number of arrivals", {.min = 1, .max = 100'000'000})
           .optional("times", &Arrivals::times, "trace: time of each arrival, ascending")
+          .optional("end", &Arrivals::end, "jobs that still run or wait then count as blocked", {.positive = true})
           .check([](const Arrivals& arrivals) -> Objection {
             if ((arrivals.process == jobs::Process::trace) == arrivals.times.empty()) {
               return {"/times", "times are given with process trace, and only there"};
@@ -35,7 +40,9 @@ const Record<jobs::Kind>& Described<jobs::Kind>::record() {
           .optional("weight", &Kind::weight, "share of arrivals, relative to the other kinds", {.positive = true})
           .optional("sequential", &Kind::sequential, "time on one server")
           .optional("plan", &Kind::plan, "or flags of orrery estimate: the best plan for each width is searched")
-          .optional("steps", &Kind::steps, "training steps of a job with a plan", {.min = 1, .max = 1'000'000'000})
+          .optional("operators", &Kind::operators, "or a file of a step's operators, which every width divides")
+          .optional("steps", &Kind::steps, "training steps of a job with a plan or operators",
+                    {.min = 1, .max = 1'000'000'000})
           .required("widths", &Kind::widths, "numbers of servers that it may have, ascending",
                     {.min = 1, .nonempty = true})
           .optional("times", &Kind::times, "time with each of these; default: sequential / width + communication",
@@ -46,12 +53,12 @@ const Record<jobs::Kind>& Described<jobs::Kind>::record() {
             if (!kind.times.empty() && kind.times.size() != kind.widths.size()) {
               return {"/times", fmt::format("{} times for {} widths", kind.times.size(), kind.widths.size())};
             }
-            const bool has_plan = !kind.plan.empty();
-            if (has_plan == (kind.sequential > Seconds(0))) {
-              return {"/sequential", "give sequential, or plan and steps"};
+            const bool has_plan = !kind.plan.empty(), has_operators = !kind.operators.empty();
+            if (int{has_plan} + int{has_operators} + int{kind.sequential > Seconds(0)} != 1) {
+              return {"/sequential", "give sequential, or plan and steps, or operators and steps"};
             }
-            if (has_plan && (kind.steps == 0 || !kind.times.empty())) {
-              return {"/plan", "needs steps, and has no times"};
+            if ((has_plan || has_operators) && (kind.steps == 0 || !kind.times.empty())) {
+              return {has_plan ? "/plan" : "/operators", "needs steps, and has no times"};
             }
             const bool ascends = std::is_sorted(kind.widths.begin(), kind.widths.end()) &&
                                  std::adjacent_find(kind.widths.begin(), kind.widths.end()) == kind.widths.end();
@@ -99,6 +106,11 @@ const config::Record<File>& file_record() {
           .required("servers", &File::servers, "of the cluster", {.min = 1, .max = 1'000'000})
           .optional("fabric", &File::fabric, "any free servers, or a box of them in groups x racks x servers")
           .optional("shape", &File::shape, "ramp: groups, racks, servers per rack", {.min = 1})
+          .optional("quantum", &File::quantum, "operators: least forward time of a piece", {.positive = true})
+          .optional("server_bandwidth", &File::server_bandwidth, "operators: of a server, in each direction",
+                    {.positive = true})
+          .optional("latency", &File::latency, "operators: of a message, in the network")
+          .optional("io_latency", &File::io_latency, "operators: of a message, at each end")
           .optional("arrivals", &File::arrivals, "when jobs arrive")
           .optional("policy", &File::policy, "servers of a job, and order")
           .optional("queue", &File::queue, "jobs that may wait; default: any number", {.min = 0})
@@ -115,7 +127,29 @@ const config::Record<File>& file_record() {
 
 Result<File> read_file(const std::string& path) {
   ORRERY_TRY(root, config::read_file(path));
-  return file_record().read(root);
+  return read_file(root, path);
+}
+
+Result<File> read_file(const config::Node& root, const std::string& path) {
+  ORRERY_TRY(file, file_record().read(root));
+  const Servers servers(file);
+  for (std::size_t i = 0; i < file.kinds.size(); ++i) {
+    Kind& kind = file.kinds[i];
+    if (kind.operators.empty()) { continue; }
+    const auto at = [&](const char* field) { return config::place_below(root, fmt::format("/kinds/{}/{}", i, field)); };
+    for (const auto width : kind.widths) {
+      if (!servers.has_piece_block(width)) {
+        return fail(at("widths"),
+                    fmt::format("{} pieces of an operator: must be 1, or even and a symmetric block of the "
+                                "groups, racks and servers",
+                                width));
+      }
+    }
+    ORRERY_TRY(step, read_operators((std::filesystem::path(path).parent_path() / kind.operators).string()));
+    kind.step = std::move(step);
+    kind.sequential = sequential_time(kind.step) * static_cast<double>(kind.steps);
+  }
+  return file;
 }
 
 }  // namespace orrery::jobs

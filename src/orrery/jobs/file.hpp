@@ -13,6 +13,7 @@
 #include "orrery/config/record.hpp"
 #include "orrery/core/error.hpp"
 #include "orrery/core/units.hpp"
+#include "orrery/jobs/operators.hpp"
 
 namespace orrery::jobs {
 
@@ -37,6 +38,7 @@ struct Arrivals {
   Seconds interarrival{1000.0};  // mean
   std::int64_t count = 10'000;
   std::vector<Seconds> times;  // trace: one per arrival, ascending
+  std::optional<Seconds> end;  // jobs that still run or wait then count as blocked
 };
 
 struct Kind {
@@ -44,7 +46,9 @@ struct Kind {
   double weight = 1.0;               // of its share of arrivals
   Seconds sequential;                // time on one server; 0: that of `plan` on its smallest width times that width
   std::string plan;                  // or flags of `orrery estimate`: the best plan for every width, and its step time
-  std::int64_t steps = 0;            // of a job with a plan
+  std::string operators;             // or a file of a step's operators, which every width divides and places
+  Operators step;                    // what that file has
+  std::int64_t steps = 0;            // of a job with a plan or operators
   std::vector<std::int64_t> widths;  // servers that it may have
   std::vector<Seconds> times;        // with these widths; default: sequential / width + communication
   Seconds communication{0.0};        // added with more than one server
@@ -54,7 +58,10 @@ struct Kind {
 struct File {
   std::int64_t servers = 1;
   Fabric fabric = Fabric::switched;
-  std::vector<std::int64_t> shape;  // ramp: groups, racks, servers per rack
+  std::vector<std::int64_t> shape;          // ramp: groups, racks, servers per rack
+  Seconds quantum{0.01};                    // operators: forward time of a piece at least, but for the last one
+  BytesPerSecond server_bandwidth{1.6e12};  // operators: of a server, in each direction
+  Seconds latency{50e-9}, io_latency{1e-7};
   Arrivals arrivals;
   PolicyKind policy = PolicyKind::fcfs;
   std::optional<std::int64_t> queue;  // jobs that may wait; absent: any number
@@ -66,7 +73,9 @@ struct File {
 };
 
 [[nodiscard]] const config::Record<File>& file_record();
+// With the operators of its kinds, whose files are relative to `path`.
 [[nodiscard]] Result<File> read_file(const std::string& path);
+[[nodiscard]] Result<File> read_file(const config::Node& root, const std::string& path);
 
 }  // namespace orrery::jobs
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
+#include <utility>
 
 #include "orrery/core/error.hpp"
 
@@ -44,6 +46,74 @@ std::optional<std::vector<std::int32_t>> Servers::servers_in(const Box& box) con
     }
   }
   return std::nullopt;
+}
+
+// Factors a x b of the count, a descending: a square box of a, a groups of one rack, a groups of b racks.
+std::vector<Servers::Box> Servers::symmetric_boxes(std::int64_t count) const {
+  std::vector<Box> boxes;
+  for (std::int64_t a = count; a >= 1; --a) {
+    if (count % a != 0) { continue; }
+    const std::int64_t b = count / a;
+    const auto side = static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(a))));
+    if (side * side == a && side <= shape_[0] && side <= shape_[1] && b <= shape_[2]) {
+      boxes.push_back({side, side, b});
+    }
+    if (a <= shape_[0] && a <= shape_[1] && b <= shape_[2]) {
+      boxes.push_back({a, 1, b});
+      if (b <= shape_[1]) { boxes.push_back({a, b, 1}); }
+    }
+  }
+  return boxes;
+}
+
+bool Servers::has_piece_block(std::int64_t count) const {
+  if (count != 1 && count % 2 != 0) { return false; }
+  return fabric_ != Fabric::ramp ? count <= all_ : !symmetric_boxes(count).empty();
+}
+
+std::optional<std::vector<std::int32_t>> Servers::piece_block(std::int64_t count,
+                                                              std::span<const std::int32_t> own) const {
+  if (fabric_ != Fabric::ramp) {
+    if (count > all_) { return std::nullopt; }
+    std::vector<std::int32_t> first(static_cast<std::size_t>(count));
+    std::iota(first.begin(), first.end(), 0);
+    return first;
+  }
+  Servers seen = *this;
+  for (const auto server : own) { seen.taken_[static_cast<std::size_t>(server)] = 0; }
+  for (const Box& box : symmetric_boxes(count)) {
+    if (auto servers = seen.servers_in(box)) { return servers; }
+  }
+  if (auto diagonal = seen.diagonal(count)) { return diagonal; }
+  return count <= shape_[0] ? seen.servers_in({count, 1, 1}) : std::nullopt;
+}
+
+std::optional<std::vector<std::int32_t>> Servers::diagonal(std::int64_t count) const {
+  for (std::int64_t g = 0; g + count <= shape_[0]; ++g) {
+    for (std::int64_t r = 0; r + count <= shape_[1]; ++r) {
+      for (std::int64_t s = 0; s < shape_[2]; ++s) {
+        std::vector<std::int32_t> found;
+        for (std::int64_t i = 0; i < count; ++i) {
+          const std::int64_t server = ((g + i) * shape_[1] + r + i) * shape_[2] + s;
+          if (taken_[static_cast<std::size_t>(server)] == 0) { found.push_back(static_cast<std::int32_t>(server)); }
+        }
+        if (static_cast<std::int64_t>(found.size()) == count) { return found; }
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Placement> Servers::take(std::vector<std::int32_t> servers) {
+  const auto width = static_cast<std::int64_t>(servers.size());
+  if (width > free_) { return std::nullopt; }
+  free_ -= width;
+  if (fabric_ != Fabric::ramp) { return Placement{width, {}}; }
+  for (const auto server : servers) {
+    ORRERY_ASSERT(taken_[static_cast<std::size_t>(server)] == 0);
+    taken_[static_cast<std::size_t>(server)] = 1;
+  }
+  return Placement{width, std::move(servers)};
 }
 
 bool Servers::could_fit(std::int64_t width) const {

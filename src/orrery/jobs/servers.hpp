@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "orrery/jobs/file.hpp"
@@ -23,6 +24,15 @@ class Servers {
   // First fit. Ramp: the first box of groups x racks x servers, any divisors of the width, with all servers free.
   [[nodiscard]] std::optional<Placement> place(std::int64_t width);
   void release(const Placement& placement);
+  // The first block for `count` pieces of an operator on servers that are free or in `own`. Ramp: blocks that are
+  // symmetric in groups and racks, then a diagonal of groups and racks, then one server in each group. Switched: the
+  // first servers of the job.
+  [[nodiscard]] std::optional<std::vector<std::int32_t>> piece_block(std::int64_t count,
+                                                                     std::span<const std::int32_t> own) const;
+  // Whether operators may have so many pieces: 1, or even with a symmetric block.
+  [[nodiscard]] bool has_piece_block(std::int64_t count) const;
+  // Takes servers of blocks; absent: more than are free.
+  [[nodiscard]] std::optional<Placement> take(std::vector<std::int32_t> servers);
   // Whether a width fits an empty cluster.
   [[nodiscard]] bool could_fit(std::int64_t width) const;
 
@@ -31,7 +41,9 @@ class Servers {
     std::int64_t groups, racks, servers;
   };
   [[nodiscard]] std::vector<Box> boxes_of(std::int64_t width) const;
+  [[nodiscard]] std::vector<Box> symmetric_boxes(std::int64_t count) const;
   [[nodiscard]] std::optional<std::vector<std::int32_t>> servers_in(const Box& box) const;
+  [[nodiscard]] std::optional<std::vector<std::int32_t>> diagonal(std::int64_t count) const;
 
   Fabric fabric_;
   std::vector<std::int64_t> shape_;

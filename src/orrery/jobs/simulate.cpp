@@ -5,6 +5,7 @@
 #include <deque>
 #include <numbers>
 #include <queue>
+#include <span>
 
 #include "orrery/core/error.hpp"
 #include "orrery/jobs/policy.hpp"
@@ -17,11 +18,14 @@ namespace {
 constexpr std::int64_t kBatches = 50;
 constexpr std::size_t kScanned = 1000;  // jobs behind the first that may overtake
 
-enum class Fate : std::uint8_t { started, refused, over_limit, no_place };
+constexpr int kSkewSample = 50'000;  // values whose extremes bound a skew-normal limit
+
+enum class Fate : std::uint8_t { started, refused, over_limit, no_place, unfinished };
 
 struct Job {
   std::int64_t number = 0;
   std::size_t kind = 0;
+  std::size_t choice = 0;  // index of the width
   std::int64_t width = 0;
   double arrival = 0.0, time = 0.0;
   double deadline = HUGE_VAL;
@@ -43,6 +47,13 @@ class Source {
   explicit Source(const File& file) : file_(file), random_(stream_of(static_cast<std::uint64_t>(file.seed), 0)) {
     double sum = 0.0;
     for (const auto& kind : file.kinds) { cumulative_.push_back(sum += kind.weight); }
+    if (!file.limit_skew) { return; }
+    RandomStream sample = stream_of(static_cast<std::uint64_t>(file.seed), 1);
+    for (int i = 0; i < kSkewSample; ++i) {
+      const double value = skew_normal(sample, *file.limit_skew);
+      least_ = std::min(least_, value);
+      most_ = std::max(most_, value);
+    }
   }
 
   double arrival(std::int64_t number) {
@@ -73,24 +84,22 @@ class Source {
   // Acceptable time / sequential time, in steps of 0.01; absent without limits.
   std::optional<double> limit() {
     if (file_.limit.empty()) { return std::nullopt; }
-    const double part = file_.limit_skew ? squeezed_skew_normal(*file_.limit_skew) : uniform(random_);
-    const double drawn = file_.limit[0] + part * (file_.limit[1] - file_.limit[0]);
+    const double low = file_.limit[0], high = file_.limit[1];
+    const double drawn =
+        file_.limit_skew ? std::clamp(high * skewed_part(), low, high) : low + uniform(random_) * (high - low);
     return std::max(0.01, std::round(drawn * 100.0) / 100.0);
   }
 
-  // A skew-normal variable (Azzalini 1985) of shape a, delta |u| + sqrt(1 - delta^2) v for normal u and v, moved from
-  // [-3, 3] standard deviations to [0, 1].
-  double squeezed_skew_normal(double shape) {
-    const double radius = std::sqrt(-2.0 * std::log1p(-uniform(random_)));
-    const double angle = 2.0 * std::numbers::pi * uniform(random_);
+  // A skew-normal value, moved from the extremes of a sample to [0, 1], as PAC-ML's code does.
+  double skewed_part() { return (skew_normal(random_, *file_.limit_skew) - least_) / (most_ - least_); }
+
+  // Of shape a (Azzalini 1985): delta |u| + sqrt(1 - delta^2) v for normal u and v.
+  static double skew_normal(RandomStream& random, double shape) {
+    const double radius = std::sqrt(-2.0 * std::log1p(-uniform(random)));
+    const double angle = 2.0 * std::numbers::pi * uniform(random);
     const double u = radius * std::cos(angle), v = radius * std::sin(angle);
-    const double delta = shape / std::sqrt(1.0 + shape * shape), mean = delta * std::sqrt(2.0 / std::numbers::pi);
-    const double value = delta * std::abs(u) + std::sqrt(1.0 - delta * delta) * v;
-    const double deviation = std::sqrt(1.0 - mean * mean);
-    // The bounded side of the distribution is at 0: shifted so that both ends are used.
-    const double low = delta >= 0.0 ? std::min(mean - 3.0 * deviation, 0.0) * (1.0 - delta) : mean - 3.5 * deviation;
-    const double high = delta >= 0.0 ? mean + 3.5 * deviation : std::max(mean + 3.0 * deviation, 0.0) * (1.0 + delta);
-    return std::clamp((value - low) / (high - low), 0.0, 1.0);
+    const double delta = shape / std::sqrt(1.0 + shape * shape);
+    return delta * std::abs(u) + std::sqrt(1.0 - delta * delta) * v;
   }
 
   double service(Service service) { return service == Service::fixed ? 1.0 : exponential(random_, 1.0); }
@@ -101,23 +110,47 @@ class Source {
   RandomStream random_;
   std::vector<double> cumulative_;
   std::vector<std::size_t> pool_;
-  double now_ = 0.0;
+  double now_ = 0.0, least_ = HUGE_VAL, most_ = -HUGE_VAL;
 };
+
+ServerNetwork network_of(const File& file) {
+  ServerNetwork network;
+  network.ramp = file.fabric == Fabric::ramp;
+  if (network.ramp) {
+    network.groups = file.shape[0];
+    network.racks = file.shape[1];
+    network.per_rack = file.shape[2];
+  }
+  network.bandwidth = file.server_bandwidth;
+  network.latency = file.latency;
+  network.io_latency = file.io_latency;
+  return network;
+}
+
+// Times of a kind by width: as given, or those of its operators on an empty cluster.
+std::vector<Seconds> times_of(const File& file, const Kind& kind) {
+  if (!kind.times.empty()) { return kind.times; }
+  const Servers empty(file);
+  std::vector<Seconds> times;
+  for (const auto width : kind.widths) {
+    if (kind.step.operators.empty()) {
+      times.push_back(kind.sequential / static_cast<double>(width) + (width > 1 ? kind.communication : Seconds(0)));
+      continue;
+    }
+    const auto places = place_pieces(kind.step, pieces_of(kind.step, width, file.quantum), empty);
+    ORRERY_ASSERT(places.has_value());
+    times.push_back(step_time(kind.step, *places, network_of(file)) * static_cast<double>(kind.steps));
+  }
+  return times;
+}
 
 class Simulation {
  public:
   explicit Simulation(const File& file) : file_(file), policy_(policy_of(file.policy)), servers_(file), source_(file) {
     count_ = file.arrivals.process == Process::trace ? static_cast<std::int64_t>(file.arrivals.times.size())
                                                      : file.arrivals.count;
-    for (const auto& kind : file.kinds) {
-      std::vector<Seconds> times = kind.times;
-      if (times.empty()) {
-        for (const auto width : kind.widths) {
-          times.push_back(kind.sequential / static_cast<double>(width) + (width > 1 ? kind.communication : Seconds(0)));
-        }
-      }
-      times_.push_back(std::move(times));
-    }
+    if (file.arrivals.end) { end_ = file.arrivals.end->value(); }
+    for (const auto& kind : file.kinds) { times_.push_back(times_of(file, kind)); }
     out_.kinds.resize(file.kinds.size());
     blocked_in_.assign(kBatches, 0);
     records_ = count_ <= results::kListedJobs;
@@ -126,13 +159,18 @@ class Simulation {
   results::JobsResult run(const std::function<void(std::int64_t)>& progress) {
     for (std::int64_t number = 0; number < count_; ++number) {
       const double now = source_.arrival(number);
+      if (now >= end_) {
+        count_ = number;
+        cut_ = true;
+        break;
+      }
       complete_until(now);
       now_ = now;
       arrive(number);
       if (progress && number % 65'536 == 0) { progress(number); }
     }
     complete_until(HUGE_VAL);
-    out_.horizon_s = now_;
+    out_.horizon_s = std::min(now_, end_);
     return finished();
   }
 
@@ -154,17 +192,20 @@ class Simulation {
     times.assign(times_[kind].begin(), times_[kind].end());
     for (Seconds& time : times) { time *= factor; }
     const auto share = source_.limit();
-    JobView view{of.widths, times, of.sequential * factor, std::nullopt};
+    JobView view{widths_now(of), times, of.sequential * factor, std::nullopt};
+    view.times = view.times.first(view.widths.size());
     if (share) { view.limit = view.sequential * *share; }
-    const auto chosen = policy_->width_of(view, source_.random());
     ++out_.kinds[kind].arrived;
-    Job job{number, kind, 0, now_, 0.0, HUGE_VAL};
+    Job job{number, kind, 0, 0, now_, 0.0, HUGE_VAL};
+    if (view.widths.empty()) { return block(job, Fate::no_place); }
+    const auto chosen = policy_->width_of(view, source_.random());
     if (!chosen) { return block(job, Fate::refused); }
+    job.choice = *chosen;
     job.width = of.widths[*chosen];
     job.time = times[*chosen].value();
     if (view.limit) { job.deadline = now_ + view.limit->value(); }
     if (now_ + job.time > job.deadline) { return block(job, Fate::over_limit); }
-    if (!servers_.could_fit(job.width)) { return block(job, Fate::no_place); }
+    if (of.operators.empty() && !servers_.could_fit(job.width)) { return block(job, Fate::no_place); }
     if (waiting_.empty() && start(job)) { return; }
     const bool may_wait = !file_.queue || static_cast<std::int64_t>(waiting_.size()) < *file_.queue;
     if (!may_wait) { return block(job, Fate::no_place); }
@@ -172,16 +213,43 @@ class Simulation {
     if (policy_->overtakes()) { overtake(); }
   }
 
-  bool start(const Job& job) {
-    auto placement = servers_.place(job.width);
+  // Without a queue a job takes one of the widths that the free servers allow.
+  [[nodiscard]] std::span<const std::int64_t> widths_now(const Kind& kind) const {
+    const std::span<const std::int64_t> all(kind.widths);
+    if (file_.queue != 0) { return all; }
+    const auto end = std::upper_bound(all.begin(), all.end(), servers_.free());
+    return all.first(static_cast<std::size_t>(end - all.begin()));
+  }
+
+  std::optional<Placement> place(const Job& job) {
+    const Kind& of = file_.kinds[job.kind];
+    if (of.step.operators.empty()) { return servers_.place(job.width); }
+    const auto places = place_pieces(of.step, pieces_of(of.step, job.width, file_.quantum), servers_);
+    if (!places) { return std::nullopt; }
+    std::vector<std::int32_t> used;
+    for (const auto& on : *places) { used.insert(used.end(), on.begin(), on.end()); }
+    std::sort(used.begin(), used.end());
+    used.erase(std::unique(used.begin(), used.end()), used.end());
+    return servers_.take(std::move(used));
+  }
+
+  bool start(Job job) {
+    auto placement = place(job);
     if (!placement) { return false; }
+    job.width = placement->width;
+    const auto width = static_cast<double>(job.width);
+    busy_ += width * (std::min(now_ + job.time, end_) - std::min(now_, end_));
+    running_.push({now_ + job.time, job.number, std::move(*placement)});
+    if (now_ + job.time > end_) {
+      block(job, Fate::unfinished);
+      return true;
+    }
     const double wait = now_ - job.arrival;
     waits_.push_back(wait);
     auto& kind = out_.kinds[job.kind];
     kind.mean_wait_s += wait;
     kind.mean_time_s += job.time;
-    kind.mean_width += static_cast<double>(job.width);
-    busy_ += static_cast<double>(job.width) * job.time;
+    kind.mean_width += width;
     in_system_.resize(file_.kinds.size());
     in_system_[job.kind] += wait + job.time;
     const double slowdown = job.time > 0.0 ? (wait + job.time) / job.time : 1.0;
@@ -189,7 +257,6 @@ class Simulation {
     speeds_ += 1.0 / slowdown;
     squares_ += 1.0 / (slowdown * slowdown);
     record(job, now_, now_ + job.time, nullptr);
-    running_.push({now_ + job.time, job.number, std::move(*placement)});
     return true;
   }
 
@@ -199,9 +266,11 @@ class Simulation {
     const char* reason = "no place";
     if (fate == Fate::refused) { reason = "refused"; }
     if (fate == Fate::over_limit) { reason = "limit"; }
+    if (fate == Fate::unfinished) { reason = "unfinished"; }
     out_.refused += fate == Fate::refused ? 1 : 0;
     out_.over_limit += fate == Fate::over_limit ? 1 : 0;
     out_.no_place += fate == Fate::no_place ? 1 : 0;
+    out_.unfinished += fate == Fate::unfinished ? 1 : 0;
     record(job, now_, now_, reason);
   }
 
@@ -294,7 +363,7 @@ class Simulation {
   }
 
   [[nodiscard]] double batch_error() const {
-    if (count_ < 10 * kBatches) { return 0.0; }
+    if (count_ < 10 * kBatches || cut_) { return 0.0; }  // an early end cuts batches off
     const double size = static_cast<double>(count_) / kBatches;
     double squares = 0.0;
     for (const auto blocked : blocked_in_) {
@@ -315,8 +384,9 @@ class Simulation {
   std::priority_queue<Running, std::vector<Running>, std::greater<>> running_;
   std::vector<double> waits_, in_system_;
   std::vector<std::int64_t> blocked_in_;
+  double end_ = HUGE_VAL;
   double now_ = 0.0, busy_ = 0.0, slowdowns_ = 0.0, speeds_ = 0.0, squares_ = 0.0;
-  bool records_ = false;
+  bool records_ = false, cut_ = false;
   results::JobsResult out_;
 };
 

@@ -16,7 +16,7 @@ File loss_system(std::int64_t servers, double load, Service service) {
   File file;
   file.servers = servers;
   file.queue = 0;
-  file.arrivals = {Process::poisson, Seconds(1.0), test::cases(std::int64_t{1'000'000}), {}};
+  file.arrivals = {Process::poisson, Seconds(1.0), test::cases(std::int64_t{1'000'000}), {}, {}};
   Kind kind;
   kind.name = "job";
   kind.sequential = Seconds(load);

@@ -78,9 +78,10 @@ std::string jobs_text(const results::JobsResult& jobs, TextStyle style) {
                                       grouped(jobs.servers), jobs.fabric, jobs.policy),
                           style) +
                      "\n\n";
-  text += fmt::format("blocking     {:.4f} +- {:.4f}: {} refused, {} beyond their limit, {} without a place\n",
+  text += fmt::format("blocking     {:.4f} +- {:.4f}: {} refused, {} beyond their limit, {} without a place{}\n",
                       jobs.blocking_rate, jobs.blocking_standard_error, grouped(jobs.refused), grouped(jobs.over_limit),
-                      grouped(jobs.no_place));
+                      grouped(jobs.no_place),
+                      jobs.unfinished > 0 ? fmt::format(", {} unfinished", grouped(jobs.unfinished)) : std::string());
   text += fmt::format("utilisation  {}\n", percent(jobs.utilisation));
   text += fmt::format("waiting      mean {}, p50 {}, p99 {}; {} of jobs wait\n",
                       format_seconds(Seconds(jobs.mean_wait_s)), format_seconds(Seconds(jobs.p50_wait_s)),
@@ -104,6 +105,7 @@ std::string jobs_json(const results::JobsResult& jobs) {
        {"refused", jobs.refused},
        {"over_limit", jobs.over_limit},
        {"no_place", jobs.no_place},
+       {"unfinished", jobs.unfinished},
        {"utilisation", jobs.utilisation},
        {"waited_share", jobs.waited_share},
        {"wait_s", json_object({{"mean", jobs.mean_wait_s}, {"p50", jobs.p50_wait_s}, {"p99", jobs.p99_wait_s}})},

@@ -12,7 +12,7 @@
 
 #include "orrery/config/json.hpp"
 #include "orrery/config/node.hpp"
-#include "orrery/core/error.hpp"
+#include "orrery/report/page_document.hpp"
 #include "orrery/report/study.hpp"
 
 namespace orrery::report {
@@ -78,7 +78,7 @@ class PageData {
     stacks(json);
     json.close();
     std::erase(out_, '\n');
-    return escaped(std::move(out_));
+    return std::move(out_);
   }
 
  private:
@@ -91,13 +91,6 @@ class PageData {
     if (name == "step time by cause") { return row.breakdown; }
     if (name == kPasses) { return row.passes; }
     return name == "communication by group" ? row.comm : row.memory;
-  }
-  // `<` would end the script element that holds the data.
-  static std::string escaped(std::string text) {
-    std::string safe;
-    safe.reserve(text.size());
-    for (const char c : text) { c == '<' ? void(safe += "\\u003c") : void(safe += c); }
-    return safe;
   }
   static void number(std::string& list, double value) {
     if (!list.empty()) { list += ','; }
@@ -311,48 +304,11 @@ class PageData {
   std::string out_;
 };
 
-std::string html_text(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    switch (c) {
-      case '<': safe += "&lt;"; break;
-      case '>': safe += "&gt;"; break;
-      case '&': safe += "&amp;"; break;
-      case '"': safe += "&quot;"; break;
-      default: safe += c;
-    }
-  }
-  return safe;
-}
-
-std::string_view embedded(std::string_view name) {
-  for (const EmbeddedFile& file : embedded_files()) {
-    if (file.name == name) { return file.bytes; }
-  }
-  throw_internal_error("embedded file", __FILE__, __LINE__);
-}
-
 }  // namespace
-
-std::string_view chart_library() { return embedded("chart.min.js"); }
 
 std::string study_page(const StudyTable& table) {
   const std::string title = table.info.name.empty() ? "Study" : table.info.name;
-  std::string page = fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
-      "script-src "
-      "'unsafe-inline'; img-src data:\">\n<link rel=\"icon\" href=\"data:,\">\n<title>{}</title>\n<style>\n",
-      html_text(title));
-  page += embedded("page.css");
-  page += "</style>\n</head>\n<body>\n<main id=\"page\"></main>\n<script type=\"application/json\" id=\"data\">";
-  page += PageData(table).text();
-  page += "</script>\n<script>\n";
-  page += chart_library();
-  page += "</script>\n<script>\n";
-  page += embedded("page.js");
-  return page + "</script>\n</body>\n</html>\n";
+  return page_document(title, PageData(table).text(), embedded_text("page.js"));
 }
 
 }  // namespace orrery::report

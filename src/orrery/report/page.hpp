@@ -1,10 +1,11 @@
-// A study's results as one self-contained HTML page: data, style, script and the chart library are inside; nothing is
-// loaded from elsewhere. Numbers have ten significant digits of those in the database.
+// Results as one self-contained HTML page: data, style, script and the chart library are inside; nothing is loaded from
+// elsewhere. Numbers of a study have ten significant digits of those in the database.
 #pragma once
 
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "orrery/core/embedded_file.hpp"
 #include "orrery/results/study.hpp"
@@ -13,10 +14,16 @@ namespace orrery::report {
 
 [[nodiscard]] std::string study_page(const results::StudyTable& table);
 
+// A JSON document that `campaign` or `jobs` printed, and its name on the page.
+struct NamedResult {
+  std::string name, json;
+};
+[[nodiscard]] std::string runs_page(const std::vector<NamedResult>& runs);
+
 // Chart.js, MIT licence, its notice included.
 [[nodiscard]] std::string_view chart_library();
 
-// Chart.js, and the page's style and script.
+// Chart.js, and the style and the scripts of pages.
 [[nodiscard]] std::span<const EmbeddedFile> embedded_files();
 
 }  // namespace orrery::report

@@ -13,7 +13,7 @@ struct JobRecord {
   std::int64_t width = 0;  // servers; 0: refused
   double arrival_s = 0, start_s = 0, end_s = 0;
   bool blocked = false;
-  std::string reason;  // of blocking: "refused", "limit", "no place", "queue"
+  std::string reason;  // of blocking: "refused", "limit", "no place", "unfinished"
 };
 
 struct JobKindResult {
@@ -34,6 +34,7 @@ struct JobsResult {
   double fairness = 0;       // Jain's index of 1 / slowdown: 1 if all jobs are slowed down alike
   double horizon_s = 0;
   std::int64_t refused = 0, over_limit = 0, no_place = 0;
+  std::int64_t unfinished = 0;  // at the end of the run
   std::vector<JobKindResult> kinds;
   std::vector<JobRecord> jobs;  // of runs of at most kListedJobs arrivals
 };

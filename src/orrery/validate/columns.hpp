@@ -1,5 +1,5 @@
 // Columns of a table that a prediction may use, as fields of a row type. Other columns (measured ones, id, source,
-// config_group, notes, ...) never reach a row, and so never a prediction.
+// config_group, notes, ...) never reach a row, and so never a prediction; the id of a run over a wide area is its name.
 #pragma once
 
 #include <cmath>

@@ -46,7 +46,16 @@ const std::array kWan = {
     Field<Wan>{"params_b", &Wan::params_b},       Field<Wan>{"step_s", &Wan::step_s},
     Field<Wan>{"inner_steps", &Wan::inner_steps}, Field<Wan>{"bits_per_param", &Wan::bits_per_param},
     Field<Wan>{"replicas", &Wan::replicas},       Field<Wan>{"bandwidth_gbps", &Wan::bandwidth_gbps},
-    Field<Wan>{"outer_s", &Wan::outer_s},
+    Field<Wan>{"outer_s", &Wan::outer_s},         Field<Wan>{"id", &Wan::run},
+};
+
+// Hours with links of any speed, and a model of 24 layers in fragments of 3 whose exchange one step hides
+// (arXiv:2501.18512, table 1, sections 3.2.2 and 3.3); the step of the 1B model (arXiv:2502.12996, table 4 of its
+// appendix, same simulator).
+constexpr std::string_view kStreaming = "arXiv:2501.18512, table 1 and section 3.2.2; arXiv:2502.12996, appendix";
+constexpr std::array kCompute = {
+    PublishedCompute{"streaming-1b-25b-", 0.67, 0.1, 8, kStreaming},
+    PublishedCompute{"streaming-1b-250b-", 6.75, 0.1, 8, kStreaming},
 };
 
 constexpr std::array<std::string_view, 3> kMetrics = {"gpu_hours", "energy_mwh", "carbon_t"};
@@ -62,11 +71,11 @@ constexpr std::array kPlans = {
         "--model deepseek-v3-mtp --cluster hgx-h800 --stack hai-llm --devices 2048 --global-batch 15360 --seq 4096 "
         "--precision fp8 --pp 16 --ep 64 --micro-batch 1 --schedule dualpipe",
         "arXiv:2412.19437, sections 3.2 and 4.2"},
-    PublishedPlan{
-        "bloom",
-        "--model bloom-176b --cluster dgx-a100 --stack megatron-deepspeed --devices 384 --global-batch 2048 --seq 2048 "
-        "--tp 4 --pp 12 --micro-batch 2 --zero 1 --recompute full",
-        "arXiv:2211.05100, section 3.4"},
+    PublishedPlan{"bloom",
+                  "--model bloom-176b --cluster jean-zay-a100 --stack megatron-deepspeed --devices 384 --global-batch "
+                  "2048 --seq 2048 "
+                  "--tp 4 --pp 12 --micro-batch 2 --zero 1 --recompute full",
+                  "arXiv:2211.05100, section 3.4"},
     PublishedPlan{
         "mpt-7b",
         "--model mpt-7b --cluster dgx-a100-40gb --stack fsdp --devices 440 --global-batch 1760 --seq 2048 --zero 3 "
@@ -74,12 +83,11 @@ constexpr std::array kPlans = {
         "FULL_SHARD with activation checkpointing: mosaicml/llm-foundry "
         "scripts/train/yamls/pretrain/mpt-7b.yaml@15fb4ffaa6; "
         "unverified: the batch, from memory"},
-    PublishedPlan{"smollm3-3b",
-                  "--model smollm3-3b --cluster aws-p5 --stack fsdp --devices 384 --global-batch 576 --seq 4096 --tp 2 "
-                  "--micro-batch 3 --zero 0 --recompute none --sequence-parallel",
-                  "junzheyi/smollm text/pretraining/smollm3/stage1_8T.yaml@28490d016e, a copy of huggingface/smollm; "
-                  "the program is "
-                  "nanotron, whose kernels are eager as those of fsdp (only norms and rotary embeddings are fused)"},
+    PublishedPlan{
+        "smollm3-3b",
+        "--model smollm3-3b --cluster aws-p5 --stack nanotron --devices 384 --global-batch 576 --seq 4096 --tp 2 "
+        "--micro-batch 3 --zero 0 --recompute none --sequence-parallel",
+        "junzheyi/smollm text/pretraining/smollm3/stage1_8T.yaml@28490d016e, a copy of huggingface/smollm"},
     // Pythia: data on /fsx (Amazon FSx) and A100s of 40 GB: instances p4d, whose nodes have 400 Gb/s of network.
     PublishedPlan{
         "pythia-70m",
@@ -212,6 +220,24 @@ Skippable<double> utilization_pct(const Wan& wan) {
   return 100.0 * campaign::compute_utilization(work, exchange, Seconds(0));
 }
 
+// Compute, and what it does not hide of the exchanges: of all bits of a step with two thirds of a step (its backward
+// pass), or of each fragment with one step.
+Skippable<double> hours_at_1gbps(const Wan& wan) {
+  const auto found =
+      std::find_if(kCompute.begin(), kCompute.end(), [&](const auto& one) { return wan.run.starts_with(one.id); });
+  if (found == kCompute.end()) { return skip("the time of compute is neither in the table nor known of this run"); }
+  if (!wan.params_b || !wan.inner_steps) { return skip("params_b or inner_steps is not stated"); }
+  constexpr double kGradientBits = 16.0, kHour = 3600.0;
+  const bool synchronous = *wan.inner_steps == 1;
+  const double bits = wan.bits_per_param.value_or(kGradientBits);
+  const Seconds exchange = Bytes(*wan.params_b * 1e9 * bits / 8.0) / BytesPerSecond(1e9 / 8.0);
+  const Seconds step(found->step_s);
+  const Seconds exposed = synchronous ? campaign::exposed_exchange(exchange, 1, step * campaign::kScalingLawOverlap)
+                                      : campaign::exposed_exchange(exchange, found->fragments, step);
+  const double rounds = found->hours * kHour / (found->step_s * static_cast<double>(*wan.inner_steps));
+  return found->hours + rounds * exposed.value() / kHour;
+}
+
 Skippable<double> figure(const Wan& wan, const std::string& metric, const Parts&) {
   constexpr std::string_view kBandwidth = "gbps_for_cu_";
   if (metric == "compute_utilization_pct") { return utilization_pct(wan); }
@@ -227,6 +253,11 @@ Skippable<double> figure(const Wan& wan, const std::string& metric, const Parts&
                                               Bytes(*wan.params_b * 1e9 * campaign::kScalingLawBits / 8.0));
     return on_grid(rate.value() * 8.0 / 1e9);
   }
+  if (metric == "hours_at_1gbps") { return hours_at_1gbps(wan); }
+  if (metric == "hours_to_equal_perplexity") {
+    return skip(
+        "the share of compute in these hours is not published; docs/models/campaign.md has the saving by share");
+  }
   return skip(fmt::format("metric {}: its steps, tokens or loss are not in the table", metric));
 }
 
@@ -236,6 +267,7 @@ std::span<const Field<CampaignColumns>> campaign_fields() { return kRun; }
 std::span<const Field<WanColumns>> wan_fields() { return kWan; }
 std::span<const std::string_view> campaign_metrics() { return kMetrics; }
 std::span<const PublishedPlan> published_plans() { return kPlans; }
+std::span<const PublishedCompute> published_compute() { return kCompute; }
 
 Skippable<FigureScenario> scenario_of(const FigureRow& row, const Parts& parts) {
   if (!row.unreadable.empty()) { return skip(row.unreadable); }

@@ -9,7 +9,7 @@
 //   carbon_t    energy (stated, else predicted) x intensity, x PUE where the basis of the carbon has it and that of the
 //               energy does not
 // Wide areas: compute_utilization_pct, gbps_for_cu_N (a point of a grid of 50 bandwidths from 0.1 to 1,000 Gb/s, as in
-// arXiv:2503.09799).
+// arXiv:2503.09799), hours_at_1gbps (of rows whose id names a run with a published time of compute).
 #pragma once
 
 #include <optional>
@@ -30,8 +30,8 @@ struct CampaignColumns : Row {  // family: the column "kind"
   std::optional<double> params_b, active_params_b, tokens_b, gpu_hours, energy_mwh, power_w, pue, g_per_kwh, mfu;
   std::optional<std::int64_t> devices;
 };
-struct WanColumns : Row {  // family: the column "method"
-  std::string metric;
+struct WanColumns : Row {   // family: the column "method"
+  std::string run, metric;  // run: the column "id", which names the run, as the model does elsewhere
   std::optional<double> params_b, step_s, bits_per_param, bandwidth_gbps, outer_s;
   std::optional<std::int64_t> inner_steps, replicas;
 };
@@ -59,5 +59,15 @@ struct PublishedPlan {
   std::string_view source;
 };
 [[nodiscard]] std::span<const PublishedPlan> published_plans();
+
+// What is published of a run over a wide area beyond the columns of its table.
+struct PublishedCompute {
+  std::string_view id;  // beginning of the row's id
+  double hours = 0;     // of all steps, on links of any speed
+  double step_s = 0;
+  std::int64_t fragments = 1;  // of an exchange, where it is streamed, each hidden by one step
+  std::string_view source;
+};
+[[nodiscard]] std::span<const PublishedCompute> published_compute();
 
 }  // namespace orrery::validate

@@ -87,5 +87,28 @@ TEST(figures, utilization_of_intellect1) {
   EXPECT_NEAR(scenario_of(row, parts())->value, 83.0, 0.2);
 }
 
+// 1e9 parameters at 1 Gb/s. Data parallel, 16 bits: 24,120 steps of 0.1 s (0.67 h), each with 16 s of exchange of which
+// 0.067 s are hidden: 0.67 + 24,120 x 15.933 / 3600 = 107.4 h (published 109). Streaming, 4 bits, every 100 steps in 8
+// fragments that hide 0.1 s each: 0.67 + 241.2 x (4 - 0.8) / 3600 = 0.884 h (published 0.88).
+TEST(figures, hours_of_streaming_diloco) {
+  const auto hours = [](const std::string& run, std::optional<double> bits, std::int64_t inner) {
+    WanColumns wan;
+    wan.run = run;
+    wan.params_b = 1;
+    wan.bits_per_param = bits;
+    wan.inner_steps = inner;
+    wan.bandwidth_gbps = 1;
+    FigureRow row;
+    row.metric = "hours_at_1gbps";
+    row.of = wan;
+    return scenario_of(row, parts());
+  };
+  EXPECT_NEAR(hours("streaming-1b-25b-dp", std::nullopt, 1)->value, 107.42, 0.01);
+  EXPECT_NEAR(hours("streaming-1b-25b-fp4", 4.0, 100)->value, 0.8844, 1e-4);
+  EXPECT_NEAR(hours("streaming-1b-250b-dp", std::nullopt, 1)->value, 1097.0, 0.02 * 1097.0);
+  EXPECT_NEAR(hours("streaming-1b-250b-fp4", 4.0, 100)->value, 8.75, 0.02 * 8.75);
+  EXPECT_FALSE(hours("another", 4.0, 100));
+}
+
 }  // namespace
 }  // namespace orrery::validate::figures_test
