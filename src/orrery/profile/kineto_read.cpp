@@ -20,7 +20,7 @@ namespace {
 class KinetoReader {
  public:
   KinetoReader(trace::Source& source, std::string name, const KinetoOptions& options)
-      : source_(source), options_(options), windows_(source), builder_(profile_) {
+      : source_(source), options_(options), windows_(source), builder_(profile_, options.other_devices) {
     profile_.file = std::move(name);
     // Room that is not used costs no memory; growing would need the events twice.
     constexpr std::size_t kBytesPerEvent = 200;  // of the file; those that are kept have more

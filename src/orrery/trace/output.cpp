@@ -110,6 +110,12 @@ Result<void> Output::put(std::string_view bytes) {
   return state_->buffer.size() < kFlush ? Result<void>() : state_->flush();
 }
 
+Result<void> Output::flush() {
+  if (auto flushed = state_->flush(); !flushed) { return flushed; }
+  if (std::fflush(state_->file) != 0) { state_->error = errno; }
+  return state_->error == 0 ? Result<void>() : state_->failure();
+}
+
 Result<std::uint64_t> Output::close() {
   State& state = *state_;
   if (auto flushed = state.flush(); !flushed) { return tl::make_unexpected(std::move(flushed).error()); }
