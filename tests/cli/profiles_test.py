@@ -1,15 +1,21 @@
 """Profiles of PyTorch: public files and made jobs with exact truth. Skipped where the shared data are absent."""
 import gzip
 import json
-import os
 import pathlib
+import re
 import subprocess
+import sys
 import tarfile
 import unittest
 
 from program import PROGRAM, ROOT, ProgramTest, json_lines
 
 SHARED = ROOT.parent / "shared" / "data" / "traces"
+MEASURE = """import os, sys
+pid = os.spawnv(os.P_NOWAIT, "/bin/sh", ["sh", "-c", 'exec "$@" > /dev/null', *sys.argv[:1], *sys.argv[1:]])
+_, status, usage = os.wait4(pid, 0)
+assert status == 0
+print(usage.ru_maxrss)"""
 OWN_KEYS = ("top_kernels", "top_operators", "idle")
 # The kinds of changes that the made jobs have an answer for, as flags.
 CHANGES = {
@@ -193,11 +199,9 @@ class SharedProfiles(ProgramTest):
             for command in (("trace", "stats", str(profile)), ("trace", "import", str(profile), "--out", str(self.folder / "job")),
                             ("trace", "link", "--host", str(SHARED / f"param/{host}.json.gz"), "--device", str(profile))):
                 with self.subTest(f"{name} {command[1]}"):
-                    process = subprocess.Popen([PROGRAM, *command], stdout=subprocess.DEVNULL)
-                    _, status, usage = os.wait4(process.pid, 0)
-                    process.returncode = os.waitstatus_to_exitcode(status)
-                    self.assertEqual(process.returncode, 0)
-                    self.assertLessEqual(usage.ru_maxrss * 1024, profile.stat().st_size)
+                    # Started by a small process: memory before exec counts, too.
+                    peak = subprocess.run([sys.executable, "-S", "-c", MEASURE, PROGRAM, *command], capture_output=True, text=True, check=True)
+                    self.assertLessEqual(int(peak.stdout) * 1024, profile.stat().st_size)
 
     # Its work has no calls: it is imported in the order of its streams and marked.
     def test_mtia_is_marked(self):
@@ -323,8 +327,8 @@ class WrongCommand(ProgramTest):
                     if kind in read:
                         self.assertIn(code, (0, 1), err)
                         continue
-                    if kind == "legacy.json" and code == 2 and "no device operations" in err:
-                        continue  # it is read, and has nothing to replay
+                    if kind == "legacy.json" and re.search("no device operations|no operators of the host", err):
+                        continue  # it is read, and has nothing to replay or to link
                     self.assertEqual(code, 2, err)
                     self.assertRegex(err, called)
                     if reader is not None:

@@ -272,7 +272,7 @@ std::uint64_t HostTrace::operators() const {
 }
 
 Result<HostTrace> read_host_trace(const std::string& path, const HostTraceOptions& options) {
-  return read_from(trace::open_source(path), path, options);
+  return read_from(trace::open_source(path, trace::Access::buffered), path, options);
 }
 
 Result<HostTrace> read_host_trace_bytes(std::string_view bytes, const std::string& name,

@@ -117,7 +117,8 @@ std::optional<std::string> foreign_json(std::string_view start) {
   if (json.has_any({"all-reduce-implementation", "scheduling-policy"})) {
     return "is a system configuration of ASTRA-sim; \"orrery simulate --system-configuration\" reads it";
   }
-  if (are_json_lines(start)) { return std::nullopt; }
+  const bool may_be_node = json.has_any({"id", "name", "type", "data_deps", "ctrl_deps", "attr", "schema"});
+  if (are_json_lines(start) && may_be_node) { return std::nullopt; }
   return "is JSON, but neither a supported trace format nor JSON lines, which have one node per line: {\"id\":1,…}";
 }
 

@@ -105,7 +105,7 @@ Result<Output> Output::open(const std::string& path, int compression_level) {
 }
 
 Result<void> Output::put(std::string_view bytes) {
-  constexpr std::size_t kFlush = std::size_t{1} << 20;
+  constexpr std::size_t kFlush = std::size_t{1} << 18;
   state_->buffer += bytes;
   return state_->buffer.size() < kFlush ? Result<void>() : state_->flush();
 }
