@@ -50,6 +50,7 @@ Exit codes: 0 done, 2 bad input, 3 internal error.
 constexpr const char* kImportFooter = R"(Examples
   orrery trace import rank*.pt.trace.json.gz --out job --rows job
   orrery validate --data job.kernels.csv
+  orrery trace import rank*.json host*.json --out job
   orrery trace import rank*.json --out job --rows job --command "estimate --model llama-3.1-8b ..."
   orrery simulate --workload job
   orrery simulate --workload job --scale comm=4 --scale gemm=0.5 --late 1:3ms
@@ -57,6 +58,8 @@ constexpr const char* kImportFooter = R"(Examples
 Waiting is derived, not copied: kernels wait for their stream, for other streams and for their launch; blocking calls for
 the device; collectives for the last rank. The report states how much of the recorded waiting has a known cause, and how
 far a replay without changes is from the record. What is guessed is marked in the graphs (attribute "uncertain").
+Execution traces add shapes, process groups and waits to the profiles of the same processes; alone, they become graphs
+without times. Files of other processes are refused.
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 
@@ -131,6 +134,9 @@ Result<int> run_import(const TraceArguments& read, const WriteArguments& write) 
   }
   const PartialFiles partial(api::partial_imports(read.files, write.out));
   ORRERY_TRY(made, api::profile_import(read.files, write.out, read.options()));
+  if (made.ranks.empty() && !write.rows.empty()) {
+    return fail(flag_place("--rows"), "needs Kineto profiles: execution traces have no times");
+  }
   if (!write.rows.empty()) {
     for (const auto& [suffix, text] :
          {std::pair{".kernels.csv", &made.rows.kernels}, {".collectives.csv", &made.rows.collectives}}) {
@@ -190,11 +196,13 @@ Command trace_anonymize_command() {
 }
 
 Command trace_import_command() {
-  Command command("trace import",
-                  "Convert profiles of PyTorch (Kineto) to Chakra graphs that can be replayed and changed.");
+  Command command(
+      "trace import",
+      "Convert profiles of PyTorch (Kineto, execution traces) to Chakra graphs that can be replayed and changed.");
   const auto read = std::make_shared<TraceArguments>();
   const auto write = std::make_shared<WriteArguments>();
-  declare_files(command, read, "FILE...", "Kineto profiles, one per rank");
+  declare_files(command, read, "FILE...",
+                "Kineto profiles, one per rank; PyTorch execution traces of the same processes");
   command.option({"--out", "PREFIX", "graphs to write: PREFIX.<rank>.et [required]", std::string(kOutputGroup)},
                  [write](const std::string& prefix) { write->out = prefix; });
   command.option({"--rows", "PREFIX",

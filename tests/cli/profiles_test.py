@@ -1,12 +1,21 @@
 """Profiles of PyTorch: public files and made jobs with exact truth. Skipped where the shared data are absent."""
+import gzip
 import json
 import pathlib
+import re
+import subprocess
+import sys
 import tarfile
 import unittest
 
-from program import ROOT, ProgramTest
+from program import PROGRAM, ROOT, ProgramTest, json_lines
 
 SHARED = ROOT.parent / "shared" / "data" / "traces"
+MEASURE = """import os, sys
+pid = os.spawnv(os.P_NOWAIT, "/bin/sh", ["sh", "-c", 'exec "$@" > /dev/null', *sys.argv[:1], *sys.argv[1:]])
+_, status, usage = os.wait4(pid, 0)
+assert status == 0
+print(usage.ru_maxrss)"""
 OWN_KEYS = ("top_kernels", "top_operators", "idle")
 # The kinds of changes that the made jobs have an answer for, as flags.
 CHANGES = {
@@ -142,6 +151,65 @@ class SharedProfiles(ProgramTest):
         self.assertEqual(code, 2)
         self.assertRegex(err, "rank [01]: its .*(time on the wire|before the last rank)")
 
+    # Both files of a rank: sizes of collectives, which the profile of 2023 lacks, and what the host waits for.
+    def test_dlrm_with_its_execution_traces(self):
+        self.extract("param/dlrm_kineto.tar.gz")
+        self.extract("param/dlrm_pytorch_et.tar.gz")
+        profiles = sorted((self.folder / "dlrm_kineto").glob("*.json"))
+        hosts = sorted((self.folder / "dlrm_pytorch_et").glob("*.json"))
+        made = self.import_job(profiles + hosts)
+        self.assertEqual(len(made["hosts"]), 8)
+        for host in made["hosts"]:
+            self.assertGreaterEqual(host["linked"], 1666)
+            self.assertEqual(host["collectives_added"], 8)
+            self.assertGreater(host["waits_named"], 0)
+        for rank in made["files"]:
+            self.assertGreater(rank["waits_named_by_the_trace"], 0)
+            self.assertGreaterEqual(rank["blocked_with_cause_ns"], 0.99 * rank["blocked_ns"])
+        for rank in made["replay"]["ranks"]:
+            self.assertAlmostEqual(rank["device_end_ns"] / rank["recorded_device_end_ns"], 1, delta=0.005)
+            self.assertLessEqual(rank["start_off_p95_ns"], 50_000)
+        as_recorded = self.steps()
+        for got, before in zip(self.steps("--late", "7:3ms"), as_recorded, strict=True):
+            self.assertAlmostEqual(got - before, 3_000_000, delta=50_000)
+        self.assertRegex(self.replay("--cluster", "dgx-a100")["kept_as_recorded"][0], "^time on the wire of 0 of 8 collectives")
+
+    def test_execution_traces_alone_and_of_other_processes(self):
+        self.extract("param/dlrm_kineto.tar.gz")
+        self.extract("param/dlrm_pytorch_et.tar.gz")
+        hosts = sorted((self.folder / "dlrm_pytorch_et").glob("*.json"))
+        graphs = self.import_job(hosts)["host_graphs"]
+        self.assertEqual([graph["collectives"] for graph in graphs], [8] * 8)
+        others = [SHARED / "param/resnet_kineto.json.gz", SHARED / "param/resnet_et.json.gz"]
+        code, _, err = self.run_program("trace", "import", *map(str, others), "--out", str(self.folder / "job"))
+        self.assertEqual(code, 2)
+        self.assertIn("is of process 23442", err)
+        for name in ("1.0.3-chakra.0.0.4/resnet_1gpu_et", "1.1.0-chakra.0.0.4/resnet_2gpu_et", "resnet_et", "linear_et"):
+            with self.subTest(name):
+                graph = self.import_job([SHARED / f"param/{name}.json.gz"])["host_graphs"][0]
+                self.assertGreater(graph["nodes"], 100)
+                self.assertEqual(graph["without_group"], 0)
+
+    # Peak memory of every command, in a process of its own, is below the size of the uncompressed file.
+    def test_memory_is_below_the_size_of_the_file(self):
+        for name in ("linear", "resnet"):
+            profile = self.folder / f"{name}.json"
+            host = "linear_et" if name == "linear" else "resnet_et.2023-07-12.pairs-with-resnet_kineto"
+            profile.write_bytes(gzip.decompress((SHARED / f"param/{name}_kineto.json.gz").read_bytes()))
+            for command in (("trace", "stats", str(profile)), ("trace", "import", str(profile), "--out", str(self.folder / "job")),
+                            ("trace", "link", "--host", str(SHARED / f"param/{host}.json.gz"), "--device", str(profile))):
+                with self.subTest(f"{name} {command[1]}"):
+                    # Started by a small process: memory before exec counts, too.
+                    peak = subprocess.run([sys.executable, "-S", "-c", MEASURE, PROGRAM, *command], capture_output=True, text=True, check=True)
+                    self.assertLessEqual(int(peak.stdout) * 1024, profile.stat().st_size)
+
+    # Its work has no calls: it is imported in the order of its streams and marked.
+    def test_mtia_is_marked(self):
+        made = self.import_job([SHARED / "hta/mtia_inference_trace__mtia_inference_rank_0.json.gz"])
+        self.assertEqual(made["files"][0]["device_ops"], 877 + 37 + 36 + 24)  # DMA, remote, merge, processing elements
+        self.assertRegex("\n".join(made["notes"]), "974 device operations are of MTIA")
+
+
 class Rows(ProgramTest):
     """Measurements of a profile, read by the commands that --rows is for."""
 
@@ -190,27 +258,88 @@ class Rows(ProgramTest):
         self.run_ok("calibrate", "--cluster", "dgx-a100", "--kernels", f"{prefix}.kernels.csv", "--collectives",
                     f"{prefix}.collectives.csv", "--out-cluster", cluster)
         self.assertTrue(pathlib.Path(cluster).exists())
+        # The last of the guide's commands. The step was not recorded on this model: it moves, and no figure explains it.
+        fit = json.loads(self.run_ok("calibrate", "--cluster", "dgx-a100", "--kernels", f"{prefix}.kernels.csv", "--collectives",
+                                     f"{prefix}.collectives.csv", "--data", f"{prefix}.steps.csv", "--out-cluster", cluster, "--json"))
+        self.assertEqual({kind["kind"]: kind["rows"] for kind in fit["kinds"]}, {"run": 1, "collective": 24, "kernel": 6})
+        step = next(row for row in fit["rows"] if row["id"] == "step")
+        self.assertLess(abs(step["after_s"] / step["measured_s"] - 1), abs(step["before_s"] / step["measured_s"] - 1))
 
 
 class WrongCommand(ProgramTest):
-    """Each JSON of a profile, given to a command that reads another file, is named with the command that reads it."""
+    """Each kind of file, given to a command that reads another kind, is named with the command that reads it."""
 
     def test_profiles_are_named(self):
         kineto = str(ROOT / "examples/profiles/rank0.json")
         host = str(ROOT / "examples/profiles/host.json")
         job = ("--global-batch", "8", "--seq", "128")
-        commands = [("trace", name) for name in ("info", "check", "print")]
-        commands += [("trace", name, "--out", str(self.folder / "x.et")) for name in ("convert", "anonymize")]
-        commands += [("estimate", "--cluster", "dgx-h100", *job, "--model"), ("estimate", "--model", "llama-3.1-8b", *job, "--cluster"),
-                     ("simulate", "--cluster", "dgx-h100", "--workload"), ("simulate", "--flows"), ("validate", "--data"),
-                     ("calibrate", "--data"), ("calibrate", "--cluster", "dgx-h100", "--collectives"), ("serve",), ("jobs",),
-                     ("explore", "--db", str(self.folder / "x.sqlite")), ("describe",), ("estimate", "--scenario")]
+        commands = [("estimate", "--cluster", "dgx-h100", *job, "--model"), ("estimate", "--model", "llama-3.1-8b", *job, "--cluster"),
+                    ("simulate", "--cluster", "dgx-h100", "--workload"), ("simulate", "--flows"), ("validate", "--data"),
+                    ("calibrate", "--data"), ("calibrate", "--cluster", "dgx-h100", "--collectives"), ("serve",), ("jobs",),
+                    ("explore", "--db", str(self.folder / "x.sqlite")), ("describe",), ("estimate", "--scenario")]
         for command in commands:
             for file, reader in ((kineto, "trace stats"), (host, "trace link")):
                 with self.subTest(f"{command} {file}"):
                     code, _, err = self.run_program(*command, file)
                     self.assertEqual(code, 2)
                     self.assertIn(f'"orrery {reader}"', err)
+
+    def kinds(self):
+        """Files by kind: name, what the message calls it, and the command that reads it (None: none does)."""
+        made = {
+            "legacy.json": ('[{"ph": "X", "name": "aten::mm", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]', "profile", "trace stats"),
+            "graph.json": ('{"workload_graph": []}', "Chakra graph in JSON", "trace info"),
+            "result.json": ('{"schema": "orrery.estimate/1", "step_s": 1}', "result of orrery", None),
+            "config.json": ('{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}', "Hugging Face", "estimate --model"),
+            "system.json": ('{"scheduling-policy": "LIFO", "all-reduce-implementation": ["ring"]}', "ASTRA-sim", "simulate --system-configuration"),
+            "other.json": ('{"tp": [0, 1]}', "is JSON", None),
+        }
+        kinds = {name: (str(self.folder / self.write(name, text)), *rest) for name, (text, *rest) in made.items()}
+        kinds["kineto"] = (str(ROOT / "examples/profiles/rank0.json"), "(profile|Profile)", "trace stats")
+        kinds["host"] = (str(ROOT / "examples/profiles/host.json"), "execution trace", "trace import")
+        chakra = str(self.folder / "x.et")
+        lines = str(self.folder / self.write("x.jsonl", json_lines(3)))
+        self.assertEqual(self.run_program("trace", "convert", lines, "--out", chakra)[0], 0)
+        kinds["chakra"] = (chakra, "Chakra trace", "trace info")
+        kinds["json lines"] = (lines, "Chakra trace", "trace info")
+        return kinds
+
+    # Every trace command with every kind: done, or the message says what the file is and which command reads it.
+    def test_every_kind_with_every_trace_command(self):
+        kinds = self.kinds()
+        out = ("--out", str(self.folder / "out.et"))
+        host, kineto = kinds["host"][0], kinds["kineto"][0]
+        chakra = {"chakra", "json lines"}
+        commands = {
+            ("trace", "info"): chakra, ("trace", "check"): chakra, ("trace", "print"): chakra,
+            ("trace", "stats"): chakra | {"kineto", "legacy.json"}, ("trace", "convert", *out): chakra,
+            ("trace", "anonymize", *out): chakra,
+            ("trace", "timeline", "--out", str(self.folder / "out.json")): chakra,
+            ("trace", "import", "--out", str(self.folder / "job")): {"kineto", "host"},
+            ("trace", "link", "--device", kineto, "--host"): {"host"},
+            ("trace", "link", "--host", host, "--device"): {"kineto"},
+            ("simulate", "--cluster", "dgx-h100", "--workload"): chakra,
+        }
+        for command, read in commands.items():
+            for kind, (file, called, reader) in kinds.items():
+                with self.subTest(f"{' '.join(command[:2])} {command[-1]} {kind}"):
+                    code, _, err = self.run_program(*command, file)
+                    if kind in read:
+                        self.assertIn(code, (0, 1), err)
+                        continue
+                    if kind == "legacy.json" and re.search("no device operations|no operators of the host", err):
+                        continue  # it is read, and has nothing to replay or to link
+                    self.assertEqual(code, 2, err)
+                    self.assertRegex(err, called)
+                    if reader is not None:
+                        self.assertIn(f'"orrery {reader}', err)
+
+    def test_files_of_two_kinds_are_refused_together(self):
+        kinds = self.kinds()
+        for command in ("stats", "diff"):
+            code, _, err = self.run_program("trace", command, kinds["kineto"][0], kinds["chakra"][0])
+            self.assertEqual(code, 2)
+            self.assertIn("Kineto profile", err)
 
 
 if __name__ == "__main__":

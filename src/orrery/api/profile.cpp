@@ -9,6 +9,31 @@
 
 namespace orrery::api {
 
+namespace {
+
+constexpr const char* kTakesHost = "takes a PyTorch execution trace (JSON of ExecutionTraceObserver)";
+constexpr const char* kTakesDevice = "takes a Kineto profile (Chrome trace JSON of torch.profiler)";
+
+// Fails with what the file is and what the flag takes.
+Result<void> need_format(const std::string& file, const char* flag, trace::ProfileFormat wanted) {
+  ORRERY_TRY(format, trace::profile_format_of_file(file));
+  if (format == wanted) { return {}; }
+  const char* const takes = wanted == trace::ProfileFormat::kineto ? kTakesDevice : kTakesHost;
+  if (format == trace::ProfileFormat::kineto) {
+    return fail(Place{file, 0, 0, flag},
+                fmt::format("is a Kineto profile, which \"orrery trace stats\" and \"orrery trace import\" read; {} {}",
+                            flag, takes));
+  }
+  if (format == trace::ProfileFormat::execution_trace) {
+    return fail(Place{file, 0, 0, flag},
+                fmt::format("is a PyTorch execution trace, which \"orrery trace import\" reads; {} {}", flag, takes));
+  }
+  ORRERY_TRY(kind, trace::kind_of_file(file));
+  return fail(Place{file, 0, 0, flag}, fmt::format("{}; {} {}", kind, flag, takes));
+}
+
+}  // namespace
+
 Result<std::vector<bool>> are_kineto(const std::vector<std::string>& files) {
   std::vector<bool> kineto;
   for (const std::string& file : files) {
@@ -21,7 +46,7 @@ Result<std::vector<bool>> are_kineto(const std::vector<std::string>& files) {
 Result<std::vector<report::ProfileFacts>> profile_stats(const std::vector<std::string>& files,
                                                         const TraceOptions& options) {
   std::vector<report::ProfileFacts> all;
-  auto read = read_profiles(files, options, [&](profile::Profile one) {
+  auto read = read_profiles(files, options, {}, [&](profile::Profile one) {
     all.push_back({one.file, profile::facts_of(one), profile::idle_facts(one, profile::plan_of(one)), read_notes(one)});
   });
   if (!read) { return tl::make_unexpected(std::move(read).error()); }
@@ -30,19 +55,11 @@ Result<std::vector<report::ProfileFacts>> profile_stats(const std::vector<std::s
 
 Result<report::ProfileLink> profile_link(const std::string& host, const std::string& device, const std::string& out,
                                          const TraceOptions& options) {
-  ORRERY_TRY(host_format, trace::profile_format_of_file(host));
-  if (host_format == trace::ProfileFormat::kineto) {
-    return fail(Place{host, 0, 0, "--host"}, "is a Kineto profile; --host takes a PyTorch execution trace");
+  if (auto ok = need_format(host, "--host", trace::ProfileFormat::execution_trace); !ok) {
+    return tl::make_unexpected(ok.error());
   }
-  if (host_format == trace::ProfileFormat::none) {
-    return fail(Place{host, 0, 0, "--host"}, "is not a PyTorch execution trace (JSON of ExecutionTraceObserver)");
-  }
-  ORRERY_TRY(device_format, trace::profile_format_of_file(device));
-  if (device_format == trace::ProfileFormat::execution_trace) {
-    return fail(Place{device, 0, 0, "--device"}, "is a PyTorch execution trace; --device takes a Kineto profile");
-  }
-  if (device_format == trace::ProfileFormat::none) {
-    return fail(Place{device, 0, 0, "--device"}, "is not a Kineto profile (Chrome trace JSON of torch.profiler)");
+  if (auto ok = need_format(device, "--device", trace::ProfileFormat::kineto); !ok) {
+    return tl::make_unexpected(ok.error());
   }
   profile::HostTraceOptions reading_host;
   reading_host.tolerant = options.tolerant;

@@ -8,12 +8,17 @@
 #include "orrery/api/trace.hpp"
 #include "orrery/core/error.hpp"
 #include "orrery/profile/job_plan.hpp"
-#include "orrery/profile/replay.hpp"
+#include "orrery/profile/replay_read.hpp"
 #include "orrery/report/profile_replay.hpp"
 
 namespace orrery::api {
 
-// Writes PREFIX.<rank>.et for each profile, and replays them to compare with the record.
+// Files are Kineto profiles, PyTorch execution traces, or both.
+//
+// Profiles: writes PREFIX.<rank>.et for each, and replays them to compare with the record. Execution traces of the same
+// processes add shapes, process groups, communication and waits.
+// Execution traces alone: writes PREFIX.<rank>.et for each, graphs without times; the position of the file
+// stands for the rank where the traces do not tell their ranks apart.
 [[nodiscard]] Result<report::ProfileImport> profile_import(const std::vector<std::string>& files,
                                                            const std::string& prefix, const TraceOptions& options = {});
 
@@ -23,6 +28,9 @@ namespace orrery::api {
 
 // Whether a workload (PREFIX, folder or files) consists of graphs that were imported from profiles.
 [[nodiscard]] bool is_imported_workload(const std::vector<std::string>& workload);
+
+// Adds a graph that was imported, from its file.
+[[nodiscard]] Result<void> read_graph(const std::string& file, profile::ReplayJob::Reader& reader);
 
 struct ReplayOptions {
   profile::ReplayChange change;

@@ -3,16 +3,14 @@
 #include <fmt/format.h>
 
 #include "orrery/api/trace_read.hpp"
-#include "orrery/profile/kineto_read.hpp"
 
 namespace orrery::api {
 
 Result<void> read_profiles(const std::vector<std::string>& files, const TraceOptions& options,
-                           const std::function<void(profile::Profile)>& take) {
+                           profile::KinetoOptions reading, const std::function<void(profile::Profile)>& take) {
   Failure failed;
   ReadProgress progress(files, options);
   for (const std::string& file : files) {
-    profile::KinetoOptions reading;
     reading.tolerant = options.tolerant;
     reading.progress = [&](std::uint64_t bytes) { progress.within(bytes); };
     auto profile = profile::read_kineto(file, reading);

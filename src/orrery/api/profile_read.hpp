@@ -7,12 +7,13 @@
 
 #include "orrery/api/trace.hpp"
 #include "orrery/core/error.hpp"
-#include "orrery/profile/profile.hpp"
+#include "orrery/profile/kineto_read.hpp"
 
 namespace orrery::api {
 
 // Calls take(profile) for each file in order. Fails with the errors of all files that cannot be read.
 [[nodiscard]] Result<void> read_profiles(const std::vector<std::string>& files, const TraceOptions& options,
+                                         profile::KinetoOptions reading,
                                          const std::function<void(profile::Profile)>& take);
 
 // What the reader repaired or dropped, for the user.

@@ -25,16 +25,11 @@ bool is_imported_workload(const std::vector<std::string>& workload) {
 Result<report::ProfileReplay> profile_replay(const std::string& data_directory,
                                              const std::vector<std::string>& workload, const ReplayOptions& options) {
   ORRERY_TRY(files, simulate::graphs_of(workload));
-  std::vector<graph::Graph> graphs;
+  profile::ReplayJob::Reader reader;
   for (const std::string& file : files) {
-    ORRERY_TRY(loaded, trace::load(file));
-    if (!profile::is_imported_profile(loaded.graph.metadata())) {
-      return fail(Place{file, 0, 0, {}},
-                  "is not a graph that \"orrery trace import\" wrote, and others of this job are");
-    }
-    graphs.push_back(std::move(loaded.graph));
+    if (auto ok = read_graph(file, reader); !ok) { return tl::make_unexpected(ok.error()); }
   }
-  ORRERY_TRY(job, profile::ReplayJob::of(graphs));
+  profile::ReplayJob job = reader.finish();
   report::ProfileReplay made;
   if (!options.cluster.empty()) {
     ORRERY_TRY(kept, set_machine(data_directory, options.cluster, job));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,12 +17,19 @@ struct CollectiveEntry {
   std::int64_t start = 0, end = 0;  // on the clock of the job
   const CommRecord* record = nullptr;
   std::string kind, operation;
-  std::uint64_t input_bytes = 0;  // of its operator's inputs, without metadata; 0 = not recorded
-  std::string key;                // equal for the members of a collective, if their files name groups
+  std::uint64_t input_bytes = 0;          // of its operator's inputs, without metadata; 0 = not recorded
+  std::string key;                        // equal for the members of a collective, if their files name groups
+  std::optional<std::uint64_t> from, to;  // ranks of a message, where known
+  std::optional<std::uint64_t> root;      // rank, where known
   // Without metadata: step of its call and number in the step among those of its kind.
   std::int64_t step = 0;
   std::uint64_t number = 0;
 };
+
+// The kind, by the call where the kernel does not say it.
+[[nodiscard]] const std::string& kind_of(const CollectiveEntry& entry);
+
+[[nodiscard]] bool is_message(const CollectiveEntry& entry);
 
 // Whether every member has to wait for every other.
 [[nodiscard]] bool synchronizes(const CollectiveEntry& entry);

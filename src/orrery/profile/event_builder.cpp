@@ -41,6 +41,14 @@ Category category_of(std::string_view name) {
   return Category::other;
 }
 
+// MTIA's command processors report what runs on the processing elements, DMA transfers, and events.
+Category mtia_category(std::string_view category, std::string_view name) {
+  if (category == "mtia_runtime") { return Category::call; }
+  if (category != "mtia_ccp_events") { return Category::other; }
+  if (name.starts_with("dma")) { return Category::memcpy; }
+  return name.starts_with("event_") ? Category::other : Category::kernel;
+}
+
 std::string text_of(std::string_view raw) { return raw.empty() ? std::string() : decoded_text(raw); }
 
 std::optional<std::int64_t> stream_number(std::string_view text) {
@@ -82,7 +90,11 @@ Category EventBuilder::category(std::string_view text) {
 void EventBuilder::add(const RawEvent& raw) {
   ++profile_.all_events;
   if (raw.ph != "X") { return; }
-  const Category what = category(raw.category);
+  Category what = category(raw.category);
+  if (other_devices_ && what == Category::other) {
+    what = mtia_category(raw.category, raw.name);
+    profile_.mtia_operations += is_device_work(what) ? 1 : 0;
+  }
   if (what != Category::other) { add_complete(raw, what); }
 }
 
@@ -119,7 +131,8 @@ std::uint32_t EventBuilder::detail(const RawEvent& raw, const Event& event) {
   const Category what = event.category;
   if (what == Category::sync) { return sync_detail(raw); }
   if (what == Category::memcpy) {
-    profile_.memcpy_bytes.push_back(integer_of<std::uint64_t>(raw.arg(Arg::bytes)).value_or(0));
+    const std::string_view bytes = raw.arg(Arg::bytes).empty() ? raw.arg(Arg::size) : raw.arg(Arg::bytes);
+    profile_.memcpy_bytes.push_back(integer_of<std::uint64_t>(bytes).value_or(0));
     return static_cast<std::uint32_t>(profile_.memcpy_bytes.size());
   }
   if (Profile::has_comm(what, profile_.names[event.name])) {
@@ -147,6 +160,7 @@ std::uint32_t EventBuilder::comm_detail(const RawEvent& raw) {
   comm.sequence = integer_of<std::uint64_t>(raw.arg(Arg::sequence));
   comm.id = text_of(raw.arg(Arg::comms_id));
   comm.source = integer_of<std::int64_t>(raw.arg(Arg::source_rank));
+  comm.peer_or_root = integer_of<std::int64_t>(raw.arg(Arg::rank));
   comm.destination = integer_of<std::int64_t>(raw.arg(Arg::destination_rank));
   profile_.comms.push_back(std::move(comm));
   return static_cast<std::uint32_t>(profile_.comms.size());

@@ -11,7 +11,7 @@ namespace orrery::profile {
 
 class EventBuilder {
  public:
-  explicit EventBuilder(Profile& profile) : profile_(profile) {}
+  EventBuilder(Profile& profile, bool other_devices) : profile_(profile), other_devices_(other_devices) {}
 
   void add(const RawEvent& raw);
 
@@ -39,6 +39,7 @@ class EventBuilder {
   [[nodiscard]] std::uint32_t sync_detail(const RawEvent& raw);
 
   Profile& profile_;
+  bool other_devices_;  // as of KinetoOptions
   Tracks threads_{profile_.threads};
   Tracks streams_{profile_.streams};
   std::unordered_map<std::string, std::pair<Category, std::uint64_t>> categories_;

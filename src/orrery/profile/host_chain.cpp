@@ -28,6 +28,7 @@ class HostBuilder {
 
   HostChain build(const std::vector<const Event*>& calls) {
     std::vector<bool> threads(profile_.threads.size());
+    reserve_items(calls);
     for (const Event* call : calls) {
       threads[call->track] = true;
       items_[call->track].push_back({call->start, ItemKind::call, call, 0});
@@ -54,6 +55,15 @@ class HostBuilder {
   }
 
  private:
+  // Room for the calls of each thread, and a few items more: growing would need them twice.
+  void reserve_items(const std::vector<const Event*>& calls) {
+    std::vector<std::size_t> counts(profile_.threads.size());
+    for (const Event* call : calls) { ++counts[call->track]; }
+    for (std::size_t thread = 0; thread < counts.size(); ++thread) {
+      if (counts[thread] > 0) { items_[thread].reserve(counts[thread] + counts[thread] / 8 + 16); }
+    }
+  }
+
   // Room for the host's nodes (work before an item, the item, its return) and the device's.
   void reserve() {
     std::size_t nodes = work_.operations().size();

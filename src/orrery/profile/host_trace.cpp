@@ -1,12 +1,14 @@
 #include "orrery/profile/host_trace.hpp"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "orrery/profile/decimal.hpp"
+#include "orrery/profile/host_comm.hpp"
 #include "orrery/profile/windows.hpp"
 #include "orrery/trace/source.hpp"
 
@@ -18,10 +20,39 @@ namespace {
 void set_value(HostNode& node, std::string_view key, std::string_view value) {
   if (key == "rf_id") { node.record_function = integer_of<std::uint64_t>(value).value_or(0); }
   if (key == "seq_id") { node.sequence = integer_of<std::int64_t>(value).value_or(-1); }
-  if (key == "tid") { node.thread = integer_of<std::int64_t>(value).value_or(0); }
+  if (key == "tid") { node.thread = integer_of<std::int32_t>(value).value_or(0); }
 }
 
-void read_attributes(JsonPull& json, HostNode& node) {
+// Attributes of record_param_comms.
+void set_attribute(RawHostNode& raw, std::string_view name, std::string_view value) {
+  if (name == "collective_name") { raw.collective = value; }
+  if (name == "dtype") { raw.dtype = value; }
+  if (name == "in_msg_nelems") { raw.in_elements = value; }
+  if (name == "out_msg_nelems") { raw.out_elements = value; }
+  if (name == "pg_name") { raw.group = value; }
+  if (name == "pg_desc") { raw.group_description = value; }
+  if (name == "pg_size") { raw.group_size = value; }
+}
+
+// "inputs" and "outputs" of 1.0.2 on are objects; before, lists with others for shapes and types.
+void read_tensors(std::string_view key, std::string_view value, RawHostNode& raw) {
+  if (key == "input_shapes") { raw.input_shapes = value; }
+  if (key == "input_types") { raw.input_types = value; }
+  if (key != "inputs" && key != "outputs") { return; }
+  if (!value.starts_with('{')) {
+    (key == "inputs" ? raw.inputs : raw.outputs) = value;
+    return;
+  }
+  JsonPull json(value, true);
+  json.object([&](std::string_view part) {
+    const std::string_view read = json.value();
+    if (part == "values") { (key == "inputs" ? raw.inputs : raw.outputs) = read; }
+    if (key == "inputs" && part == "shapes") { raw.input_shapes = read; }
+    if (key == "inputs" && part == "types") { raw.input_types = read; }
+  });
+}
+
+void read_attributes(JsonPull& json, HostNode& node, RawHostNode& raw) {
   if (json.peek() != '[') {
     json.value();
     return;
@@ -35,6 +66,7 @@ void read_attributes(JsonPull& json, HostNode& node) {
       if (key == "value") { value = read; }
     });
     set_value(node, name, value);
+    set_attribute(raw, name, value);
   });
 }
 
@@ -116,11 +148,16 @@ class HostReader {
   void node(JsonPull& json) {
     if (json.peek() != '{') { json.fail("a node, which is an object"); }
     HostNode node;
-    std::string_view name;
+    RawHostNode raw;
+    std::string_view& name = raw.name;
     bool has_id = false;
     json.object([&](std::string_view key) {
       if (key == "attrs") {
-        read_attributes(json, node);
+        read_attributes(json, node, raw);
+        return;
+      }
+      if (options_.details && (key.starts_with("input") || key == "outputs")) {
+        read_tensors(key, json.value(), raw);
         return;
       }
       const std::string_view value = json.scalar();
@@ -139,7 +176,41 @@ class HostReader {
     if (!has_id) { json.fail("a node with an \"id\""); }
     node.is_frame = name.starts_with("[pytorch|profiler|");
     node.name = trace_.names.add(name);
+    if (options_.details && !node.is_frame) { details(raw, node); }
     trace_.nodes.push_back(node);
+  }
+
+  void details(const RawHostNode& raw, HostNode& node) {
+    if (raw.name == "## process_group:init ##") {
+      for (HostGroup& group : host_groups_of(raw)) {
+        if (group.address) { addresses_.emplace(*group.address, trace_.groups.size()); }
+        trace_.groups.push_back(std::move(group.group));
+      }
+    } else if (raw.name == "record_param_comms") {
+      HostComm comm = host_comm_of(raw);
+      if (comm.record.name.empty()) { return; }
+      trace_.comms.push_back(std::move(comm.record));
+      comm_addresses_.push_back(comm.group_address.value_or(0));
+      node.detail = static_cast<std::uint32_t>(trace_.comms.size());
+    } else if (raw.input_shapes.size() > 2) {
+      trace_.shapes.emplace_back(trace_.names.add(raw.input_shapes), trace_.names.add(plain_types(raw.input_types)));
+      node.detail = static_cast<std::uint32_t>(trace_.shapes.size());
+    }
+    if (!options_.tensors) { return; }
+    TensorUse use{node.id, static_cast<std::uint32_t>(trace_.tensors.size()), 0, 0};
+    for_each_tensor(raw.inputs, [&](const HostTensor& tensor) { trace_.tensors.push_back(tensor.id), ++use.inputs; });
+    for_each_tensor(raw.outputs, [&](const HostTensor& tensor) { trace_.tensors.push_back(tensor.id), ++use.outputs; });
+    if (use.inputs + use.outputs > 0) { trace_.uses.push_back(use); }
+  }
+
+  // Addresses of groups to their names, where process_group:init has both.
+  void name_groups() {
+    for (std::size_t i = 0; i < trace_.comms.size(); ++i) {
+      const auto found = addresses_.find(comm_addresses_[i]);
+      if (found == addresses_.end() || !trace_.comms[i].group.empty()) { continue; }
+      trace_.comms[i].group = trace_.groups[found->second].name;
+      trace_.comms[i].group_description = trace_.groups[found->second].description;
+    }
   }
 
   void repaired(const char* what) {
@@ -164,6 +235,9 @@ class HostReader {
   }
 
   Result<HostTrace> finish() {
+    name_groups();
+    std::sort(trace_.uses.begin(), trace_.uses.end(),
+              [](const TensorUse& a, const TensorUse& b) { return a.node < b.node; });
     std::sort(trace_.nodes.begin(), trace_.nodes.end(),
               [](const HostNode& a, const HostNode& b) { return a.id < b.id; });
     for (std::size_t i = 1; i < trace_.nodes.size(); ++i) {
@@ -179,6 +253,8 @@ class HostReader {
   HostTrace trace_;
   Windows windows_;
   bool has_nodes_ = false;
+  std::map<std::uint64_t, std::size_t> addresses_;  // of groups
+  std::vector<std::uint64_t> comm_addresses_;       // of the groups of comms; 0 = none
   std::size_t repairs_ = 0;
 };
 
@@ -196,7 +272,7 @@ std::uint64_t HostTrace::operators() const {
 }
 
 Result<HostTrace> read_host_trace(const std::string& path, const HostTraceOptions& options) {
-  return read_from(trace::open_source(path), path, options);
+  return read_from(trace::open_source(path, trace::Access::buffered), path, options);
 }
 
 Result<HostTrace> read_host_trace_bytes(std::string_view bytes, const std::string& name,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "orrery/profile/collective_entry.hpp"
 #include "orrery/profile/collective_kind.hpp"
 #include "orrery/profile/metadata.hpp"
+#include "orrery/profile/one_sided.hpp"
 
 namespace orrery::profile {
 
@@ -152,8 +154,11 @@ class JobPlanner {
     std::map<std::string, std::vector<const CollectiveEntry*>> named;
     std::map<std::pair<std::string, std::int64_t>, std::map<std::uint64_t, std::vector<const CollectiveEntry*>>>
         by_step;
+    std::map<std::string, std::vector<const CollectiveEntry*>> messages;
     for (const CollectiveEntry& entry : all) {
-      if (!entry.key.empty()) {
+      if (is_message(entry)) {
+        messages[entry.key].push_back(&entry);
+      } else if (!entry.key.empty()) {
         named[entry.key].push_back(&entry);
       } else {
         by_step[{entry.kind, entry.step}][entry.number].push_back(&entry);
@@ -162,7 +167,88 @@ class JobPlanner {
     for (const auto& [key, entries] : named) {
       if (auto ok = add_named(entries); !ok) { return ok; }
     }
+    for (const auto& [key, entries] : messages) { add_messages(entries, !key.empty()); }
     return match_unnamed(by_step);
+  }
+
+  // Messages from one rank to another in a step: in the order of their starts on either side. Where one side has
+  // another number of them, or a pair cannot be one message, all keep their recorded time.
+  void add_messages(const std::vector<const CollectiveEntry*>& entries, bool known) {
+    std::vector<const CollectiveEntry*> sent;
+    std::vector<const CollectiveEntry*> received;
+    for (const CollectiveEntry* entry : entries) { (kind_of(*entry) == "send" ? sent : received).push_back(entry); }
+    if (!known || !has_file(*entries.front()->from) || !has_file(*entries.front()->to)) { return split(entries); }
+    const CollectiveEntry& first = *entries.front();
+    const std::string step = first.step >= 0 ? fmt::format(" in step {}", first.step) : "";
+    if (sent.size() != received.size()) {
+      job_.notes.push_back(
+          fmt::format("rank {}: sends {} messages to rank {}{}, which receives {}: they keep their recorded time",
+                      *first.from, sent.size(), *first.to, step, received.size()));
+      return split(entries);
+    }
+    std::vector<CollectiveInstance> pairs;
+    for (std::size_t i = 0; i < sent.size(); ++i) {
+      auto members = message_members(*sent[i], *received[i], kImpossible);
+      if (!members) {
+        job_.notes.push_back(fmt::format(
+            "rank {}: one of its messages to rank {}{} is received before it is sent: they keep their recorded time",
+            *first.from, *first.to, step));
+        return split(entries);
+      }
+      CollectiveInstance pair = described(*sent[i]);
+      pair.kind = "send_recv";
+      pair.members = std::move(*members);
+      pair.one_sided = true;
+      pair.guessed = sent[i]->record == nullptr || received[i]->record == nullptr;
+      pairs.push_back(std::move(pair));
+    }
+    for (CollectiveInstance& pair : pairs) { job_.collectives.push_back(std::move(pair)); }
+  }
+
+  [[nodiscard]] bool has_file(std::uint64_t number) const {
+    return std::any_of(job_.ranks.begin(), job_.ranks.end(), [&](const RankPlan& rank) { return rank.rank == number; });
+  }
+
+  // Broadcasts, scatters, reductions to one rank and gathers.
+  Result<void> add_rooted(const std::vector<const CollectiveEntry*>& entries, CollectiveInstance instance) {
+    const auto direction = direction_of(kind_of(*entries.front()));
+    if (!direction) {
+      split(entries);
+      return {};
+    }
+    const std::vector<std::size_t> possible = possible_roots(entries, *direction, kImpossible);
+    std::optional<std::size_t> root;
+    if (const auto known = entries.front()->root) {
+      for (std::size_t i = 0; i < entries.size(); ++i) {
+        if (job_.ranks[entries[i]->rank].rank == *known) { root = i; }
+      }
+      if (root && std::find(possible.begin(), possible.end(), *root) == possible.end()) {
+        return fail_root(entries, *root, instance);
+      }
+    } else if (!possible.empty()) {
+      root = likely_root(entries, *direction, possible);
+      instance.guessed_root = true;
+    }
+    if (!root) {  // it has no file, or none is possible: all keep their recorded time
+      split(entries);
+      return {};
+    }
+    instance.members = rooted_members(entries, *direction, *root);
+    instance.one_sided = true;
+    job_.collectives.push_back(std::move(instance));
+    return {};
+  }
+
+  tl::unexpected<Failure> fail_root(const std::vector<const CollectiveEntry*>& entries, std::size_t root,
+                                    const CollectiveInstance& instance) const {
+    const CollectiveEntry& entry = *entries[root];
+    return fail(
+        in_file(*job_.profiles[entry.rank]),
+        fmt::format("rank {}: it is the root of {} number {} of group {}, which {}: kernels are missing in a "
+                    "file, or the files are of different runs",
+                    job_.ranks[entry.rank].rank, kind_of(entry), entry.number, instance.group,
+                    direction_of(kind_of(entry)) == Direction::from_root ? "another rank ends before the root starts"
+                                                                         : "it ends before another rank starts"));
   }
 
   Result<void> add_named(const std::vector<const CollectiveEntry*>& entries) {
@@ -242,14 +328,19 @@ class JobPlanner {
     CollectiveInstance instance = described(*entries.front());
     std::int64_t latest = entries.front()->start;
     for (const CollectiveEntry* entry : entries) { latest = std::max(latest, entry->start); }
-    std::set<std::size_t> ranks;
     set_size(instance, entries);
+    instance.alone = entries.size() == 1;
+    instance.guessed = guessed;
+    std::set<std::size_t> ranks;
     for (const CollectiveEntry* entry : entries) {
       if (!ranks.insert(entry->rank).second) {
         return fail(in_file(*job_.profiles[entry->rank]),
                     fmt::format("rank {}: two kernels are the same collective of group {}",
                                 job_.ranks[entry->rank].rank, instance.group));
       }
+    }
+    if (entries.size() > 1 && !may_synchronize(*entries.front())) { return add_rooted(entries, std::move(instance)); }
+    for (const CollectiveEntry* entry : entries) {
       const std::int64_t wire = entry->end - latest;
       if (wire < -kImpossible && may_synchronize(*entry)) {
         return fail(in_file(*job_.profiles[entry->rank]),
@@ -260,13 +351,7 @@ class JobPlanner {
       }
       const bool waits = may_synchronize(*entry) && entries.size() > 1;
       const std::int64_t on_wire = waits ? std::max<std::int64_t>(wire, 0) : entry->end - entry->start;
-      instance.members.push_back({entry->rank, entry->node, on_wire, entry->end - entry->start - on_wire});
-    }
-    instance.alone = entries.size() == 1;
-    instance.guessed = guessed;
-    if (entries.size() > 1 && !may_synchronize(*entries.front())) {
-      split(entries);
-      return {};
+      instance.members.push_back({entry->rank, entry->node, on_wire, entry->end - entry->start - on_wire, {}});
     }
     job_.collectives.push_back(std::move(instance));
     return {};
@@ -280,11 +365,11 @@ class JobPlanner {
     if (kind == "all_gather") { instance.bytes *= entries.size(); }
   }
 
-  // Broadcasts and messages do not wait for every rank: each keeps its recorded time.
+  // Each keeps its recorded time.
   void split(const std::vector<const CollectiveEntry*>& entries) {
     for (const CollectiveEntry* entry : entries) {
       CollectiveInstance one = described(*entry);
-      one.members.push_back({entry->rank, entry->node, entry->end - entry->start, 0});
+      one.members.push_back({entry->rank, entry->node, entry->end - entry->start, 0, {}});
       one.alone = true;
       job_.collectives.push_back(std::move(one));
     }
@@ -346,6 +431,13 @@ class JobPlanner {
       if (rank.guessed_steps) {
         job_.notes.push_back(
             fmt::format("rank {}: no ProfilerStep; steps are one period of its repeated launches", rank.rank));
+      }
+      if (const std::uint64_t mtia = job_.profiles[&rank - job_.ranks.data()]->mtia_operations; mtia > 0) {
+        job_.notes.push_back(
+            fmt::format("rank {}: {} device operations are of MTIA, which the file links to no call: only their order "
+                        "on a stream is "
+                        "known",
+                        rank.rank, mtia));
       }
       if (rank.counts.polls > 0) {
         job_.notes.push_back(fmt::format("rank {}: {} waits by repeated event queries", rank.rank, rank.counts.polls));

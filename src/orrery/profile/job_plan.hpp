@@ -4,6 +4,9 @@
 // A recorded collective is waiting for the last member, and time on the wire: wire = end - latest start, for each
 // member. Collectives in which every rank needs every other end at about the same time on all members; that identifies
 // members where a file does not name groups, and gives the differences of clocks.
+//
+// Broadcasts, reductions to one rank and messages: one_sided.hpp. The n-th message from one rank to another in a step
+// is the n-th that the other receives from it.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +24,7 @@ struct CollectiveMember {
   PlanNode node = 0;
   std::int64_t wire_ns = 0;
   std::int64_t waiting_ns = 0;
+  std::vector<std::size_t> waits_for;  // positions of members, its own included; only of one-sided operations
 };
 
 struct CollectiveInstance {
@@ -32,8 +36,10 @@ struct CollectiveInstance {
   std::vector<std::uint64_t> group_ranks;  // all ranks of the group, where known
   std::uint64_t bytes = 0;                 // nccl-tests size, 0 = unknown
   std::vector<CollectiveMember> members;
-  bool alone = false;    // no partner in the files: its recorded time contains waiting
-  bool guessed = false;  // the members are guessed from common ends
+  bool alone = false;         // no partner in the files: its recorded time contains waiting
+  bool guessed = false;       // the members are guessed from common ends
+  bool one_sided = false;     // a message, broadcast or reduction: not every member waits for every other
+  bool guessed_root = false;  // of a broadcast or reduction: by the ends of its members
 };
 
 struct JobPlan {

@@ -16,6 +16,7 @@ enum class Arg : std::uint8_t {
   device,
   stream,
   bytes,
+  size,
   input_dims,
   input_types,
   collective_name,
@@ -30,11 +31,12 @@ enum class Arg : std::uint8_t {
   comms_id,
   source_rank,
   destination_rank,
+  rank,
   sync_kind,
   wait_on_stream,
   wait_on_record,
 };
-inline constexpr std::size_t kArgs = 23;
+inline constexpr std::size_t kArgs = 25;
 
 struct RawEvent {
   std::string_view ph, category, name, process, thread, start, duration;

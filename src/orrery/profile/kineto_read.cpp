@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,11 +22,14 @@ namespace {
 class KinetoReader {
  public:
   KinetoReader(trace::Source& source, std::string name, const KinetoOptions& options)
-      : source_(source), options_(options), windows_(source), builder_(profile_) {
+      : source_(source), options_(options), windows_(source), builder_(profile_, options.other_devices) {
     profile_.file = std::move(name);
-    // Room that is not used costs no memory; growing would need the events twice.
+  }
+
+  // Room for the events of an uncompressed file. What is not used costs no memory; growing would need them twice.
+  void reserve(std::uint64_t file_bytes) {
     constexpr std::size_t kBytesPerEvent = 200;  // of the file; those that are kept have more
-    if (const auto whole = source.whole()) { profile_.events.reserve(whole->size() / kBytesPerEvent); }
+    if (source_.compression() == trace::Compression::none) { profile_.events.reserve(file_bytes / kBytesPerEvent); }
   }
 
   Result<Profile> read() {
@@ -149,19 +154,23 @@ class KinetoReader {
 };
 
 Result<Profile> read_source(Result<std::unique_ptr<trace::Source>> source, const std::string& name,
-                            const KinetoOptions& options) {
+                            std::uint64_t file_bytes, const KinetoOptions& options) {
   if (!source) { return tl::make_unexpected(std::move(source).error()); }
-  return KinetoReader(**source, name, options).read();
+  KinetoReader reader(**source, name, options);
+  reader.reserve(file_bytes);
+  return reader.read();
 }
 
 }  // namespace
 
 Result<Profile> read_kineto(const std::string& path, const KinetoOptions& options) {
-  return read_source(trace::open_source(path), path, options);
+  std::error_code error;
+  const std::uintmax_t size = std::filesystem::file_size(path, error);
+  return read_source(trace::open_source(path, trace::Access::buffered), path, error ? 0 : size, options);
 }
 
 Result<Profile> read_kineto_bytes(std::string_view bytes, const std::string& name, const KinetoOptions& options) {
-  return read_source(trace::source_of_bytes(bytes, name), name, options);
+  return read_source(trace::source_of_bytes(bytes, name), name, bytes.size(), options);
 }
 
 }  // namespace orrery::profile

@@ -14,6 +14,9 @@ namespace orrery::profile {
 struct KinetoOptions {
   bool tolerant = false;                        // a truncated file is read up to its last whole event
   std::function<void(std::uint64_t)> progress;  // bytes read
+  // Work of MTIA's processors and their copies are device work, and calls of its runtime are calls. The file links none
+  // of it to a call. Without it they are counted by category only.
+  bool other_devices = false;
 };
 
 [[nodiscard]] Result<Profile> read_kineto(const std::string& path, const KinetoOptions& options = {});

@@ -98,7 +98,7 @@ TEST(HostTrace, a_truncated_file_is_refused_with_the_byte_and_read_if_tolerant) 
   const auto strict = read_host_trace_bytes(cut, "host.json");
   ASSERT_FALSE(strict);
   EXPECT_THAT(strict.error().text(), HasSubstr("after 4 whole nodes; --tolerant reads the file up to there"));
-  const auto tolerant = read_host_trace_bytes(cut, "host.json", {true, {}});
+  const auto tolerant = read_host_trace_bytes(cut, "host.json", {true, false, false, {}});
   ASSERT_TRUE(tolerant) << tolerant.error().text();
   EXPECT_EQ(tolerant->nodes.size(), 4U);
 }

@@ -9,6 +9,11 @@ namespace orrery::profile {
 OperatorIndex::OperatorIndex(const Profile& profile)
     : operations_(profile.threads.size()), collectives_(profile.threads.size()) {
   std::vector<int> names_collective(profile.names.size(), -1);
+  std::vector<std::size_t> counts(profile.threads.size());
+  for (const Event& event : profile.events) {
+    if (event.category == Category::operation) { ++counts[event.track]; }
+  }
+  for (std::size_t i = 0; i < counts.size(); ++i) { operations_[i].events.reserve(counts[i]); }
   for (const Event& event : profile.events) {
     if (event.category == Category::operation) { operations_[event.track].events.push_back(&event); }
     if (event.category != Category::operation && event.category != Category::annotation) { continue; }
@@ -51,6 +56,21 @@ const Event* OperatorIndex::innermost(const Thread& thread, const Event& call) {
 
 const Event* OperatorIndex::around(const Event& call) const {
   return call.track < operations_.size() ? innermost(operations_[call.track], call) : nullptr;
+}
+
+const Event* OperatorIndex::record_around(const Event& call, const Profile& profile) const {
+  if (call.track >= collectives_.size()) { return nullptr; }
+  const Thread& thread = collectives_[call.track];
+  const auto after = std::upper_bound(thread.events.begin(), thread.events.end(), call.start,
+                                      [](std::int64_t time, const Event* event) { return time < event->start; });
+  for (auto at = static_cast<std::int32_t>(after - thread.events.begin()) - 1; at >= 0;
+       at = thread.parent[static_cast<std::size_t>(at)]) {
+    const Event* const event = thread.events[static_cast<std::size_t>(at)];
+    if (event->end() > call.start && event->category == Category::operation && profile.comm(*event) != nullptr) {
+      return event;
+    }
+  }
+  return nullptr;
 }
 
 const Event* OperatorIndex::collective_around(const Event& call) const {

@@ -14,6 +14,9 @@ class OperatorIndex {
   // The innermost operation whose interval contains the start of the call; nullptr if there is none.
   [[nodiscard]] const Event* around(const Event& call) const;
 
+  // The innermost record_param_comms around it that says what it carries out; nullptr if there is none.
+  [[nodiscard]] const Event* record_around(const Event& call, const Profile& profile) const;
+
   // The innermost annotation that names a collective ("nccl:all_to_all"); nullptr if there is none.
   [[nodiscard]] const Event* collective_around(const Event& call) const;
 

@@ -20,18 +20,6 @@ using graph::CollectiveType;
 using graph::NodeType;
 using graph::Value;
 
-// The type of a collective in the schema; of kernels that do not say it, that of the call.
-std::optional<CollectiveType> type_of(const CollectiveInstance& one) {
-  static const std::map<std::string_view, CollectiveType> kTypes = {
-      {"all_reduce", CollectiveType::all_reduce}, {"reduce", CollectiveType::reduce},
-      {"all_gather", CollectiveType::all_gather}, {"gather", CollectiveType::gather},
-      {"scatter", CollectiveType::scatter},       {"broadcast", CollectiveType::broadcast},
-      {"all_to_all", CollectiveType::all_to_all}, {"reduce_scatter", CollectiveType::reduce_scatter},
-      {"barrier", CollectiveType::barrier},       {"send_recv", CollectiveType::all_to_all}};
-  const auto found = kTypes.find(one.operation.empty() ? one.kind : one.operation);
-  return found == kTypes.end() ? std::nullopt : std::optional(found->second);
-}
-
 std::string group_name(const JobPlan& job, const CollectiveInstance& one) {
   if (!one.group_name.empty()) { return one.group_name; }
   if (one.members.size() == job.ranks.size()) { return "world"; }
@@ -51,14 +39,20 @@ class GraphWriter {
     }
   }
 
-  Result<graph::Graph> write() {
-    metadata();
-    for (PlanNode node = 0; node < plan_.nodes.size(); ++node) { add(node); }
-    return builder_.finish();
+  Result<void> write(const GraphSink& sink) {
+    graph::GraphBuilder builder;  // of the metadata with their groups
+    metadata(builder);
+    ORRERY_TRY(about, builder.finish());
+    if (auto ok = sink.metadata(about.metadata()); !ok) { return ok; }
+    for (PlanNode node = 0; node < plan_.nodes.size(); ++node) {
+      make(node);
+      if (auto ok = sink.node(record_); !ok) { return ok; }
+    }
+    return {};
   }
 
  private:
-  void metadata() {
+  void metadata(graph::GraphBuilder& builder) {
     graph::Metadata metadata;
     metadata.version = "0.0.4";
     const auto add = [&](std::string_view name, std::int64_t value) {
@@ -73,11 +67,11 @@ class GraphWriter {
     add(keys::host_start, job_.time(rank_, plan_.first_ns));
     add(keys::host_end, job_.time(rank_, plan_.last_ns));
     add(keys::device_end, job_.time(rank_, plan_.device_end_ns));
-    builder_.set_metadata(metadata);
-    groups();
+    builder.set_metadata(metadata);
+    groups(builder);
   }
 
-  void groups() {
+  void groups(graph::GraphBuilder& builder) {
     std::map<std::string, std::vector<std::uint64_t>> groups;
     for (const CollectiveInstance& one : job_.collectives) {
       std::vector<std::uint64_t> ranks = one.group_ranks;
@@ -86,7 +80,7 @@ class GraphWriter {
       }
       if (!ranks.empty()) { groups.emplace(group_name(job_, one), std::move(ranks)); }
     }
-    for (auto& [name, ranks] : groups) { builder_.add_group({name, std::move(ranks)}); }
+    for (auto& [name, ranks] : groups) { builder.add_group({name, std::move(ranks)}); }
   }
 
   // ---- nodes ----
@@ -113,9 +107,11 @@ class GraphWriter {
     return "host";
   }
 
-  void add(PlanNode at) {
+  void make(PlanNode at) {
     const PlannedNode& node = plan_.nodes[at];
-    record_ = {};
+    record_.data_deps.clear();
+    record_.attributes.clear();
+    record_.inputs.reset();
     texts_.clear();
     lags_.clear();
     const auto collective = collective_of_.find(at);
@@ -143,7 +139,6 @@ class GraphWriter {
     }
     if (collective != collective_of_.end()) { communicate(collective->second); }
     doubts(node, collective != collective_of_.end() ? &job_.collectives[collective->second.first] : nullptr);
-    builder_.add(record_);
   }
 
   void place(const PlannedNode& node) {
@@ -178,15 +173,36 @@ class GraphWriter {
       members_.push_back(static_cast<std::int64_t>(job_.ranks[member.rank].rank));
     }
     attribute(keys::members, list(members_));
+    if (one.one_sided) { wait_for(one, *found.second); }
     const std::size_t size = one.group_ranks.empty() ? one.members.size() : one.group_ranks.size();
     number(keys::group_size, static_cast<std::int64_t>(size));
-    const auto type = type_of(one);
+    if (one.one_sided && one.kind == "send_recv") { return message(one, *found.second); }
+    const auto type = collective_type_of(one.operation.empty() ? one.kind : one.operation);
     if (!type) { return; }
     record_.type = NodeType::comm_coll;
     number(graph::keys::comm_type, static_cast<std::int64_t>(*type));
     const bool shard = *type == CollectiveType::all_gather && size > 0;  // the schema has the size of a shard
     number(graph::keys::comm_size, static_cast<std::int64_t>(shard ? one.bytes / size : one.bytes));
     attribute(graph::keys::pg_name, Value::text(keep(group_name(job_, one))));
+  }
+
+  void wait_for(const CollectiveInstance& one, const CollectiveMember& member) {
+    members_.clear();
+    for (const std::size_t other : member.waits_for) {
+      members_.push_back(static_cast<std::int64_t>(job_.ranks[one.members[other].rank].rank));
+    }
+    attribute(keys::waits_for, list(members_));
+  }
+
+  // The first member of a message sends it.
+  void message(const CollectiveInstance& one, const CollectiveMember& member) {
+    const bool sends = &member == &one.members.front();
+    record_.type = sends ? NodeType::comm_send : NodeType::comm_recv;
+    const CollectiveMember& peer = one.members[sends ? 1 : 0];
+    number(sends ? graph::keys::comm_dst : graph::keys::comm_src,
+           static_cast<std::int64_t>(job_.ranks[peer.rank].rank));
+    number(graph::keys::comm_tag, static_cast<std::int64_t>(one.number));
+    number(graph::keys::comm_size, static_cast<std::int64_t>(one.bytes));
   }
 
   void doubts(const PlannedNode& node, const CollectiveInstance* collective) {
@@ -204,6 +220,11 @@ class GraphWriter {
     if (collective != nullptr && collective->guessed && !collective->alone) {
       doubt("its group is guessed from ranks that end together");
     }
+    if (collective != nullptr && collective->guessed_root) {
+      doubt("its root is guessed from the ends of its members");
+    }
+    const bool no_call = node.kind == NodeKind::device && profile_.mtia_operations > 0;
+    if (no_call) { doubt("its call is not known"); }
     if (!text.empty()) { attribute(keys::uncertain, Value::text(keep(std::move(text)))); }
   }
 
@@ -212,7 +233,6 @@ class GraphWriter {
   const RankPlan& plan_;
   const Profile& profile_;
   std::map<PlanNode, std::pair<std::size_t, const CollectiveMember*>> collective_of_;
-  graph::GraphBuilder builder_;
   graph::NodeRecord record_;
   std::deque<std::string> texts_;
   std::vector<std::int64_t> lags_, members_;
@@ -220,6 +240,33 @@ class GraphWriter {
 
 }  // namespace
 
-Result<graph::Graph> graph_of(const JobPlan& job, std::size_t rank) { return GraphWriter(job, rank).write(); }
+std::optional<CollectiveType> collective_type_of(std::string_view kind) {
+  static const std::map<std::string_view, CollectiveType> kTypes = {
+      {"all_reduce", CollectiveType::all_reduce}, {"reduce", CollectiveType::reduce},
+      {"all_gather", CollectiveType::all_gather}, {"gather", CollectiveType::gather},
+      {"scatter", CollectiveType::scatter},       {"broadcast", CollectiveType::broadcast},
+      {"all_to_all", CollectiveType::all_to_all}, {"reduce_scatter", CollectiveType::reduce_scatter},
+      {"barrier", CollectiveType::barrier},       {"send_recv", CollectiveType::all_to_all}};
+  const auto found = kTypes.find(kind);
+  return found == kTypes.end() ? std::nullopt : std::optional(found->second);
+}
+
+Result<void> write_graph(const JobPlan& job, std::size_t rank, const GraphSink& sink) {
+  return GraphWriter(job, rank).write(sink);
+}
+
+Result<graph::Graph> graph_of(const JobPlan& job, std::size_t rank) {
+  graph::GraphBuilder builder;
+  const auto set = [&](const graph::Metadata& metadata) -> Result<void> {
+    builder.set_metadata(metadata);
+    return {};
+  };
+  const auto add = [&](const graph::NodeRecord& node) -> Result<void> {
+    builder.add(node);
+    return {};
+  };
+  if (auto ok = write_graph(job, rank, {set, add}); !ok) { return tl::make_unexpected(ok.error()); }
+  return builder.finish();
+}
 
 }  // namespace orrery::profile

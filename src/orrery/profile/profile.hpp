@@ -82,7 +82,10 @@ struct CommRecord {
   std::string ranks;  // as in the file: "[0, 1]", may be cut after 30
   std::optional<std::uint64_t> sequence;
   std::string id;                                   // Comms Id, equal on all ranks of a collective
-  std::optional<std::int64_t> source, destination;  // ranks of a send or a receive
+  std::optional<std::int64_t> source, destination;  // ranks of a send or a receive; the own one may be missing
+  // PyTorch's "rank": position in the group of the root of a broadcast, reduction, gather or scatter, or of the peer of
+  // a message.
+  std::optional<std::int64_t> peer_or_root;
 };
 
 // What a synchronization waited for.
@@ -126,6 +129,7 @@ struct Profile {
   std::string device_name;
   std::uint64_t all_events = 0;                     // entries of traceEvents of any kind
   std::map<std::string, std::uint64_t> categories;  // complete events by category
+  std::uint64_t mtia_operations = 0;                // device work of MTIA, which has no calls
   std::uint64_t no_time = 0;                        // device work without a time, dropped
   std::uint64_t bytes = 0;                          // of the uncompressed file
   std::vector<ReadNote> notes;

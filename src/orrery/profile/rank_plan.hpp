@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "orrery/profile/profile.hpp"
+#include "orrery/profile/short_list.hpp"
 
 namespace orrery::profile {
 
@@ -54,7 +55,7 @@ struct PlannedNode {
   std::int64_t duration = 0;         // without waiting
   std::int64_t unexplained = 0;      // idle time before it that nothing in the record explains; contained in a lag
   std::uint64_t step = 0;            // of step_begin, step_end
-  std::vector<Dependency> deps;
+  ShortList<Dependency> deps;
 
   [[nodiscard]] std::int64_t end() const { return start + duration; }
 };

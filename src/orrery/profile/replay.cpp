@@ -153,11 +153,36 @@ class ReplayJob::Run {
       finish(node, start + scaled(about.duration, factor) + extra_[node]);
       return;
     }
-    if (--missing_[about.collective] > 0) { return; }
+    --missing_[about.collective];
     const Collective& collective = job_.collectives_[about.collective];
-    std::int64_t latest = kUnknown;
-    for (const Member& member : collective.members) { latest = std::max(latest, start_[member.node]); }
+    if (collective.one_sided) { return arrive(collective); }
+    if (missing_[about.collective] > 0) { return; }
+    const std::int64_t latest = arrival(collective, collective.members.front());
     for (const Member& member : collective.members) { finish(member.node, latest + scaled(member.wire, change_.comm)); }
+  }
+
+  // The last start of those that a member waits for; kUnknown if one of them has not started.
+  [[nodiscard]] std::int64_t arrival(const Collective& collective, const Member& member) const {
+    std::int64_t latest = kUnknown;
+    if (!collective.one_sided) {
+      for (const Member& other : collective.members) { latest = std::max(latest, start_[other.node]); }
+      return latest;
+    }
+    for (const std::uint32_t other : member.waits_for) {
+      const std::int64_t start = start_[collective.members[other].node];
+      if (start == kUnknown) { return kUnknown; }
+      latest = std::max(latest, start);
+    }
+    return latest;
+  }
+
+  // After a member of a broadcast, a reduction or a message has started: those that wait for no other member end.
+  void arrive(const Collective& collective) {
+    for (const Member& member : collective.members) {
+      if (end_[member.node] != kUnknown) { continue; }
+      const std::int64_t latest = arrival(collective, member);
+      if (latest != kUnknown) { finish(member.node, latest + scaled(member.wire, change_.comm)); }
+    }
   }
 
   void finish(std::uint32_t node, std::int64_t end) {
@@ -192,9 +217,9 @@ class ReplayJob::Run {
     }
     for (const Collective& collective : job_.collectives_) {
       ReplayCollective about = collective.about;
-      std::int64_t latest = kUnknown;
-      for (const Member& member : collective.members) { latest = std::max(latest, start_[member.node]); }
+      std::int64_t latest = arrival(collective, collective.members.front());
       for (const Member& member : collective.members) {
+        if (collective.one_sided) { latest = arrival(collective, member); }
         about.wire_ns = std::max(about.wire_ns, end_[member.node] - latest);
         about.waiting_ns += latest - start_[member.node];
       }
@@ -216,8 +241,16 @@ class ReplayJob::Run {
     const Node& about = job_.nodes_[node];
     if (about.collective == kNo) { return node; }
     std::uint32_t latest = node;
-    for (const Member& member : job_.collectives_[about.collective].members) {
-      if (start_[member.node] > start_[latest]) { latest = member.node; }
+    const Collective& collective = job_.collectives_[about.collective];
+    const auto later = [&](std::uint32_t other) {
+      if (start_[other] > start_[latest]) { latest = other; }
+    };
+    for (const Member& member : collective.members) {
+      if (!collective.one_sided) {
+        later(member.node);
+      } else if (member.node == node) {
+        for (const std::uint32_t other : member.waits_for) { later(collective.members[other].node); }
+      }
     }
     return latest;
   }

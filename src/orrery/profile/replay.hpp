@@ -1,8 +1,11 @@
 // Runs imported graphs: what would have happened with other durations. A node starts when everything that it depends on
-// has ended (and its lag has passed); a collective is on the wire from the start of its last member.
+// has ended (and its lag has passed); a collective is on the wire from the start of the last member it waits for.
 //
 //   start(n) = max over parents p of end(p) + lag(n, p)          end(n) = start(n) + duration(n)
-//   a collective:  end(member) = max over members start + wire(member)
+//   a collective:  end(member) = max over members that it waits for start + wire(member)
+//
+// Members of all-reduces, gathers and all-to-alls wait for all members; of a broadcast, the others wait for the root;
+// of a reduction to one rank, the root waits for the others; a message waits for its sender and its receiver.
 //
 // No resource is contended here: streams and threads are chains of the graph. Linear in nodes and dependencies.
 //
@@ -106,6 +109,9 @@ struct Replay {
 // Graphs that were imported from profiles, ready to run with changes.
 class ReplayJob {
  public:
+  // Reads graphs node by node (replay_read.hpp).
+  class Reader;
+
   // Fails for graphs that are not imported profiles, or not of one job.
   [[nodiscard]] static Result<ReplayJob> of(const std::vector<graph::Graph>& graphs);
 
@@ -147,10 +153,12 @@ class ReplayJob {
   struct Member {
     std::uint32_t node = 0;
     std::int64_t wire = 0;
+    std::vector<std::uint32_t> waits_for;  // positions of members, its own included; only if one_sided
   };
   struct Collective {
     ReplayCollective about;
     std::vector<Member> members;
+    bool one_sided = false;  // not every member waits for every other
   };
   struct Rank {
     std::uint64_t number = 0;
@@ -158,7 +166,6 @@ class ReplayJob {
     std::int64_t host_start = 0, host_end = 0, device_end = 0;  // recorded
     std::int64_t unexplained = 0;
   };
-  class Reader;
   class Run;
 
   static constexpr std::uint32_t kNo = static_cast<std::uint32_t>(-1);

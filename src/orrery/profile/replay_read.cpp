@@ -14,10 +14,20 @@ std::optional<std::int64_t> number(const graph::Metadata& metadata, std::string_
   return found == nullptr ? std::nullopt : found->value.as_int();
 }
 
-std::string text(const graph::Graph& graph, graph::NodeIndex node, std::string_view key) {
-  const auto value = graph.value(node, key);
-  const auto found = value ? value->as_text() : std::nullopt;
-  return std::string(found.value_or(""));
+std::optional<std::int64_t> number(const graph::NodeRecord& node, std::string_view key) {
+  const graph::Attribute* const found = node.find(key);
+  return found == nullptr ? std::nullopt : found->value.as_int();
+}
+
+std::string_view text(const graph::NodeRecord& node, std::string_view key) {
+  const graph::Attribute* const found = node.find(key);
+  return found == nullptr ? std::string_view() : found->value.as_text().value_or(std::string_view());
+}
+
+// The exact time of an attribute, else the field with whole microseconds.
+std::int64_t nanoseconds(const graph::NodeRecord& node, std::string_view key, std::uint64_t microseconds) {
+  return number(node, key).value_or(static_cast<std::int64_t>(std::min<std::uint64_t>(microseconds, INT64_MAX / 1000)) *
+                                    1000);
 }
 
 }  // namespace
@@ -27,81 +37,85 @@ bool is_imported_profile(const graph::Metadata& metadata) {
   return schema != nullptr && schema->value.as_text() == std::optional<std::string_view>(kGraphSchema);
 }
 
-Result<void> ReplayJob::Reader::add(const graph::Graph& graph) {
-  if (!is_imported_profile(graph.metadata())) { return fail("is not a graph that \"orrery trace import\" wrote"); }
+Result<void> ReplayJob::Reader::begin(const graph::Metadata& metadata) {
+  if (!is_imported_profile(metadata)) { return fail("is not a graph that \"orrery trace import\" wrote"); }
   Rank rank;
-  rank.number = static_cast<std::uint64_t>(number(graph.metadata(), keys::rank).value_or(0));
+  rank.number = static_cast<std::uint64_t>(number(metadata, keys::rank).value_or(0));
   rank.first = static_cast<std::uint32_t>(job_.nodes_.size());
-  rank.host_start = number(graph.metadata(), keys::host_start).value_or(0);
-  rank.host_end = number(graph.metadata(), keys::host_end).value_or(0);
-  rank.device_end = number(graph.metadata(), keys::device_end).value_or(0);
+  rank.host_start = number(metadata, keys::host_start).value_or(0);
+  rank.host_end = number(metadata, keys::host_end).value_or(0);
+  rank.device_end = number(metadata, keys::device_end).value_or(0);
   job_.ranks_.push_back(rank);
-  if (const graph::Attribute* const device = graph.metadata().find(keys::device_name); device != nullptr) {
+  if (const graph::Attribute* const device = metadata.find(keys::device_name); device != nullptr) {
     const std::string name(device->value.as_text().value_or(""));
     if (std::find(job_.devices_.begin(), job_.devices_.end(), name) == job_.devices_.end()) {
       job_.devices_.push_back(name);
     }
   }
-  const Keys found{graph.find_key(keys::lags),        graph.find_key(keys::step_begin),
-                   graph.find_key(keys::step_end),    graph.find_key(keys::collective),
-                   graph.find_key(keys::wire),        graph.find_key(graph::keys::is_cpu_op),
-                   graph.find_key(keys::unexplained), graph.find_key(keys::operation)};
-  for (graph::NodeIndex node = 0; node < graph.node_count(); ++node) {
-    if (auto ok = add_node(graph, found, node, rank.first); !ok) { return ok; }
-  }
-  job_.ranks_.back().last = static_cast<std::uint32_t>(job_.nodes_.size());
+  ids_.clear();
+  dep_ids_.clear();
   return {};
 }
 
-Result<void> ReplayJob::Reader::add_node(const graph::Graph& graph, const Keys& found, graph::NodeIndex node,
-                                         std::uint32_t first) {
-  const auto integer = [&](const std::optional<graph::KeyIndex>& key) -> std::optional<std::int64_t> {
-    const auto value = graph.value(node, key);
-    return value ? value->as_int() : std::nullopt;
-  };
+void ReplayJob::Reader::add(const graph::NodeRecord& node) {
   Node made;
-  made.duration = static_cast<std::int64_t>(graph.duration_ns(node));
-  made.recorded_start = static_cast<std::int64_t>(graph.start_ns(node));
+  made.duration = nanoseconds(node, graph::keys::duration_ns, node.duration_us);
+  made.recorded_start = nanoseconds(node, graph::keys::start_time_ns, node.start_us);
   made.deps_begin = static_cast<std::uint32_t>(job_.deps_.size());
-  const auto cpu = graph.value(node, found.cpu);
-  made.on_device = cpu && !cpu->as_bool().value_or(true);
+  const graph::Attribute* const cpu = node.find(graph::keys::is_cpu_op);
+  made.on_device = cpu != nullptr && !cpu->value.as_bool().value_or(true);
   const auto position = static_cast<std::uint32_t>(job_.nodes_.size());
-  const auto lags = graph.value(node, found.lags);
-  const auto parents = graph.data_deps(node);
-  for (std::size_t i = 0; i < parents.size(); ++i) {
-    if (!graph.present(parents[i])) {
-      return fail(
-          fmt::format("node {}: depends on node {}, which is not in the file", graph.id(node), graph.id(parents[i])));
-    }
-    job_.deps_.push_back({first + parents[i], lags ? lags->as_int(i).value_or(0) : 0});
+  ids_.push_back(node.id);
+  const graph::Attribute* const lags = node.find(keys::lags);
+  for (std::size_t i = 0; i < node.data_deps.size(); ++i) {
+    dep_ids_.push_back(node.data_deps[i]);
+    job_.deps_.push_back({kNo, lags == nullptr ? 0 : lags->value.as_int(i).value_or(0)});
   }
-  if (const auto step = integer(found.step_begin)) { add_step(static_cast<std::uint64_t>(*step), position, true); }
-  if (const auto step = integer(found.step_end)) { add_step(static_cast<std::uint64_t>(*step), position, false); }
-  made.unexplained = integer(found.unexplained).value_or(0);
+  if (const auto step = number(node, keys::step_begin)) { add_step(static_cast<std::uint64_t>(*step), position, true); }
+  if (const auto step = number(node, keys::step_end)) { add_step(static_cast<std::uint64_t>(*step), position, false); }
+  made.unexplained = number(node, keys::unexplained).value_or(0);
   job_.ranks_.back().unexplained += made.unexplained;
-  if (const auto instance = integer(found.collective)) {
+  if (const auto instance = number(node, keys::collective)) {
     made.communicates = true;
     job_.nodes_.push_back(made);
-    add_member(graph, node, *instance, integer(found.wire).value_or(made.duration), position);
-    return {};
+    add_member(node, *instance, number(node, keys::wire).value_or(made.duration), position);
+    return;
   }
-  if (made.on_device) { made.kernel = kernel(graph, found, node, made.duration); }
+  if (made.on_device) { made.kernel = kernel(node, made.duration); }
   job_.nodes_.push_back(made);
+}
+
+Result<void> ReplayJob::Reader::end() {
+  Rank& rank = job_.ranks_.back();
+  rank.last = static_cast<std::uint32_t>(job_.nodes_.size());
+  std::unordered_map<std::uint64_t, std::uint32_t> positions;
+  bool in_order = true;  // as an import writes them
+  for (std::size_t i = 0; i < ids_.size() && in_order; ++i) { in_order = ids_[i] == i; }
+  for (std::uint32_t i = 0; i < ids_.size() && !in_order; ++i) { positions.emplace(ids_[i], i); }
+  const std::size_t first_dep = job_.deps_.size() - dep_ids_.size();
+  for (std::uint32_t node = 0; node < ids_.size(); ++node) {
+    const std::size_t begin = job_.nodes_[rank.first + node].deps_begin;
+    const std::size_t end = node + 1 < ids_.size() ? job_.nodes_[rank.first + node + 1].deps_begin : job_.deps_.size();
+    for (std::size_t i = begin; i < end; ++i) {
+      const std::uint64_t id = dep_ids_[i - first_dep];
+      const auto found = in_order ? positions.end() : positions.find(id);
+      if (in_order ? id >= ids_.size() : found == positions.end()) {
+        return fail(fmt::format("node {}: depends on node {}, which is not in the file", ids_[node], id));
+      }
+      job_.deps_[i].node = rank.first + (in_order ? static_cast<std::uint32_t>(id) : found->second);
+    }
+  }
   return {};
 }
 
-std::uint32_t ReplayJob::Reader::kernel(const graph::Graph& graph, const Keys& found, graph::NodeIndex node,
-                                        std::int64_t duration) {
-  const std::string_view name = graph.name(node);
-  const auto around = graph.value(node, found.operation);
-  const std::string_view operation = around ? around->as_text().value_or("") : std::string_view();
-  const auto inputs = graph.inputs(node);
-  const std::string_view shapes = inputs ? inputs->shapes : std::string_view();
-  const std::string_view types = inputs ? inputs->types : std::string_view();
-  const auto [known, is_new] = kernels_.try_emplace(fmt::format("{}\n{}\n{}\n{}", name, operation, shapes, types),
+std::uint32_t ReplayJob::Reader::kernel(const graph::NodeRecord& node, std::int64_t duration) {
+  const std::string_view operation = text(node, keys::operation);
+  const std::string_view shapes = node.inputs ? node.inputs->shapes : std::string_view();
+  const std::string_view types = node.inputs ? node.inputs->types : std::string_view();
+  const auto [known, is_new] = kernels_.try_emplace(fmt::format("{}\n{}\n{}\n{}", node.name, operation, shapes, types),
                                                     static_cast<std::uint32_t>(job_.kernels_.size()));
   if (is_new) {
-    job_.kernels_.push_back({std::string(name), std::string(operation), kernel_class(name, operation),
+    job_.kernels_.push_back({std::string(node.name), std::string(operation), kernel_class(node.name, operation),
                              work_shape_of(operation, shapes, types), 0, 0});
   }
   ++job_.kernels_[known->second].count;
@@ -117,44 +131,72 @@ void ReplayJob::Reader::add_step(std::uint64_t step, std::uint32_t node, bool be
   if (border == kNo) { border = node; }
 }
 
-void ReplayJob::Reader::add_member(const graph::Graph& graph, graph::NodeIndex node, std::int64_t instance,
-                                   std::int64_t wire, std::uint32_t position) {
+void ReplayJob::Reader::add_member(const graph::NodeRecord& node, std::int64_t instance, std::int64_t wire,
+                                   std::uint32_t position) {
   const auto [found, is_new] = instances_.try_emplace(instance, static_cast<std::uint32_t>(job_.collectives_.size()));
   if (is_new) {
     Collective made;
-    made.about.group = text(graph, node, keys::group);
-    made.about.kind = text(graph, node, keys::kind);
-    made.about.called = text(graph, node, keys::called);
-    const auto integer = [&](std::string_view key) {
-      const auto value = graph.value(node, key);
-      return value ? value->as_uint().value_or(0) : 0;
+    made.about.group = text(node, keys::group);
+    made.about.kind = text(node, keys::kind);
+    made.about.called = text(node, keys::called);
+    const auto natural = [&](std::string_view key) {
+      return static_cast<std::uint64_t>(std::max<std::int64_t>(number(node, key).value_or(0), 0));
     };
-    made.about.number = integer(keys::number);
-    made.about.group_size = integer(keys::group_size);
-    made.about.bytes = integer(graph::keys::comm_size);
+    made.about.number = natural(keys::number);
+    made.about.group_size = natural(keys::group_size);
+    made.about.bytes = natural(graph::keys::comm_size);
     job_.collectives_.push_back(std::move(made));
   }
   Collective& collective = job_.collectives_[found->second];
-  collective.members.push_back({position, wire});
+  if (const graph::Attribute* const waits = node.find(keys::waits_for); waits != nullptr) {
+    std::vector<std::uint64_t>& ranks =
+        waits_for_[{found->second, static_cast<std::uint32_t>(collective.members.size())}];
+    for (std::size_t i = 0; const auto rank = waits->value.as_uint(i); ++i) { ranks.push_back(*rank); }
+    collective.one_sided = true;
+  }
+  collective.members.push_back({position, wire, {}});
   collective.about.members.push_back(job_.ranks_.back().number);
   job_.nodes_[position].collective = found->second;
 }
 
-void ReplayJob::Reader::finish() {
+// The ranks that members wait for, as positions among the members. A member without such a list waits for all.
+void ReplayJob::Reader::resolve_members() {
+  for (std::uint32_t i = 0; i < job_.collectives_.size(); ++i) {
+    Collective& collective = job_.collectives_[i];
+    collective.about.alone = collective.members.size() == 1;
+    if (!collective.one_sided) { continue; }
+    for (std::uint32_t m = 0; m < collective.members.size(); ++m) {
+      const auto listed = waits_for_.find({i, m});
+      for (std::uint32_t other = 0; other < collective.members.size(); ++other) {
+        const bool waits = other == m || listed == waits_for_.end() ||
+                           std::find(listed->second.begin(), listed->second.end(), collective.about.members[other]) !=
+                               listed->second.end();
+        if (waits) { collective.members[m].waits_for.push_back(other); }
+      }
+    }
+  }
+}
+
+ReplayJob ReplayJob::Reader::finish() {
   for (std::uint32_t i = 0; i < job_.steps_.size(); ++i) {
     if (job_.steps_[i].begin != kNo) { job_.nodes_[job_.steps_[i].begin].step = i; }
   }
-  for (Collective& collective : job_.collectives_) { collective.about.alone = collective.members.size() == 1; }
+  resolve_members();
+  return std::move(job_);
 }
 
 Result<ReplayJob> ReplayJob::of(const std::vector<graph::Graph>& graphs) {
-  ReplayJob job;
-  Reader reader(job);
+  Reader reader;
+  graph::NodeRecord record;
   for (const graph::Graph& graph : graphs) {
-    if (auto ok = reader.add(graph); !ok) { return tl::make_unexpected(ok.error()); }
+    if (auto ok = reader.begin(graph.metadata()); !ok) { return tl::make_unexpected(ok.error()); }
+    for (graph::NodeIndex node = 0; node < graph.node_count(); ++node) {
+      graph.copy_record(node, record);
+      reader.add(record);
+    }
+    if (auto ok = reader.end(); !ok) { return tl::make_unexpected(ok.error()); }
   }
-  reader.finish();
-  return job;
+  return reader.finish();
 }
 
 void ReplayJob::scale_kernels(const std::vector<double>& factors) {

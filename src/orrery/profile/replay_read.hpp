@@ -1,37 +1,42 @@
-// Reads imported graphs for a replay. Private to the room.
+// Reads imported graphs for a replay, node by node: a graph does not have to be in memory.
 #pragma once
 
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
+#include "orrery/graph/record.hpp"
 #include "orrery/profile/plan_graph.hpp"
 #include "orrery/profile/replay.hpp"
 
 namespace orrery::profile {
 
+// For each rank: begin(), add() for every node in the order of the file, end(). Then finish().
 class ReplayJob::Reader {
  public:
-  explicit Reader(ReplayJob& job) : job_(job) {}
+  // Fails if the metadata are not those of an imported profile.
+  Result<void> begin(const graph::Metadata& metadata);
+  void add(const graph::NodeRecord& node);
 
-  Result<void> add(const graph::Graph& graph);
-  void finish();
+  // Fails if a node depends on one that is not in the file.
+  Result<void> end();
+
+  [[nodiscard]] ReplayJob finish();
 
  private:
-  struct Keys {
-    std::optional<graph::KeyIndex> lags, step_begin, step_end, collective, wire, cpu, unexplained, operation;
-  };
-  Result<void> add_node(const graph::Graph& graph, const Keys& keys, graph::NodeIndex node, std::uint32_t first);
-  [[nodiscard]] std::uint32_t kernel(const graph::Graph& graph, const Keys& keys, graph::NodeIndex node,
-                                     std::int64_t duration);
+  [[nodiscard]] std::uint32_t kernel(const graph::NodeRecord& node, std::int64_t duration);
   void add_step(std::uint64_t number, std::uint32_t node, bool begins);
-  void add_member(const graph::Graph& graph, graph::NodeIndex node, std::int64_t instance, std::int64_t wire,
-                  std::uint32_t position);
+  void add_member(const graph::NodeRecord& node, std::int64_t instance, std::int64_t wire, std::uint32_t position);
+  void resolve_members();
 
-  ReplayJob& job_;
+  ReplayJob job_;
   std::unordered_map<std::string, std::uint32_t> kernels_;  // by name, operator and shape
   std::map<std::int64_t, std::uint32_t> instances_;
   std::map<std::pair<std::size_t, std::uint64_t>, std::uint32_t> step_of_;
+  std::vector<std::uint64_t> ids_, dep_ids_;  // of the rank
+  // Of members that do not wait for all others: the ranks that they wait for, by collective and member.
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<std::uint64_t>> waits_for_;
 };
 
 }  // namespace orrery::profile

@@ -81,6 +81,26 @@ TEST_P(MadeJobs, a_replay_of_a_made_job_follows_every_change) {
   expect_near(predicted(*made, late), truth.steps({1, 1, 1, 3'000'000}), 0);
 }
 
+// What is not on the wire is waiting: the last member does not wait.
+TEST_P(MadeJobs, waiting_and_wire_of_collectives_are_those_of_the_truth) {
+  for (const std::int64_t clock : {0, 4'700'000}) {
+    const MadeJob truth(2 + static_cast<int>(GetParam() % 3), 4, GetParam() + 100, clock);
+    const auto made = imported(truth.profiles());
+    ASSERT_TRUE(made) << made.error().text();
+    ASSERT_EQ(made->job.collectives.size(), truth.wires().size());
+    for (std::size_t step = 0; step < truth.wires().size(); ++step) {
+      std::int64_t least_waiting = INT64_MAX;
+      for (const CollectiveMember& member : made->job.collectives[step].members) {
+        EXPECT_EQ(member.wire_ns, truth.wires()[step]);
+        const PlannedNode& kernel = made->job.ranks[member.rank].nodes[member.node];
+        EXPECT_EQ(member.wire_ns + member.waiting_ns, kernel.duration);
+        least_waiting = std::min(least_waiting, member.waiting_ns);
+      }
+      EXPECT_EQ(least_waiting, 0);
+    }
+  }
+}
+
 TEST_P(MadeJobs, clocks_that_differ_do_not_change_the_answer) {
   const MadeJob apart(3, 4, GetParam(), 4'700'000);
   const auto made = imported(apart.profiles());

@@ -85,7 +85,7 @@ class RowWriter {
     made_.collectives = "id,family,collective,size_bytes,time_us,gpus,gpu_type,source\n";
     for (const CollectiveInstance& one : job_.collectives) {
       const bool whole = one.group_ranks.empty() || one.group_ranks.size() == one.members.size();
-      if (one.alone || one.guessed || one.bytes == 0 || !whole) { continue; }
+      if (one.alone || one.one_sided || one.guessed || one.bytes == 0 || !whole) { continue; }
       std::int64_t wire = 0;
       for (const CollectiveMember& member : one.members) { wire = std::max(wire, member.wire_ns); }
       made_.collectives +=

@@ -43,6 +43,7 @@ class WaitFinder {
     std::int64_t time = 0;
     const Event* collective = nullptr;  // outermost operator of a collective around the call
     const Event* call = nullptr;
+    std::uint32_t source = kNone;  // the collective that the file names
   };
 
   [[nodiscard]] const SyncRecord* sync_of(const Event& call, const Event** event = nullptr) const {
@@ -75,7 +76,17 @@ class WaitFinder {
     }
     if (names_waits_ == 0) { names_waits_ = has_named_waits() ? 1 : -1; }
     if (names_waits_ == 1 && sync == nullptr) { return; }  // the file names the others: this one has no work
-    pending_.push_back({call.start, operators_.outermost_collective(call), &call});
+    std::uint32_t source = kNone;
+    if (const Event* const record = operators_.record_around(call, profile_);
+        record != nullptr && profile_.comm(*record)->name == "wait" && profile_.comm(*record)->sequence) {
+      const auto found = by_sequence_.find(*profile_.comm(*record)->sequence);
+      if (found != by_sequence_.end()) {
+        source = found->second;
+      } else if (!by_sequence_.empty()) {
+        return;  // for a collective before the recording
+      }
+    }
+    pending_.push_back({call.start, operators_.outermost_collective(call), &call, source});
   }
 
   [[nodiscard]] bool has_named_waits() const {
@@ -125,6 +136,12 @@ class WaitFinder {
         last == last_launch_.end() || work_[last->second].call == nullptr ? INT64_MIN : work_[last->second].call->start;
     const Event* const inside = operators_.outermost_collective(call);
     if (inside != nullptr) { launching_[inside] = target; }
+    const Event* const record = operators_.record_around(call, profile_);
+    if (record != nullptr && profile_.comm(*record)->sequence) {
+      by_sequence_[*profile_.comm(*record)->sequence] = target;
+    } else if (const CommRecord* const own = profile_.comm(*operation_event(target)); own != nullptr && own->sequence) {
+      by_sequence_[*own->sequence] = target;
+    }
     const auto is_own = [&](const Pending& wait) {
       return wait.call->track == call.track && wait.time > since && wait.time < call.start && wait.collective == inside;
     };
@@ -141,6 +158,8 @@ class WaitFinder {
     if (source != kNone) { add(target, source, Cause::rule_wait); }
   }
 
+  [[nodiscard]] const Event* operation_event(std::uint32_t operation) const { return work_[operation].event; }
+
   // The operation itself or the last before it on its stream that ended before the target started.
   [[nodiscard]] std::uint32_t not_contradicted(std::uint32_t source, std::uint32_t target) const {
     while (source != kNone && contradicts(source, target)) { source = work_[source].previous; }
@@ -151,6 +170,11 @@ class WaitFinder {
   void consume(std::uint32_t target, const Event& call) {
     const TrackIndex stream = work_[target].event->track;
     for (auto wait = pending_.begin(); wait != pending_.end();) {
+      if (wait->source != kNone && wait->time < call.start && wait->call->track == call.track) {
+        if (!contradicts(wait->source, target)) { add(target, wait->source, Cause::named_wait); }
+        wait = pending_.erase(wait);
+        continue;
+      }
       if (const auto own = launching_.find(wait->collective); own != launching_.end()) {
         if (wait->time < call.start && wait->call->track == call.track) {
           add_after_collective(target, own->second);
@@ -160,7 +184,8 @@ class WaitFinder {
         }
         continue;
       }
-      const std::uint32_t source = wait->time < call.start ? candidate(stream, wait->time, target) : kNone;
+      const bool open = wait->time < call.start && wait->source == kNone;
+      const std::uint32_t source = open ? candidate(stream, wait->time, target) : kNone;
       if (source == kNone) {
         ++wait;
         continue;
@@ -286,6 +311,7 @@ class WaitFinder {
   std::vector<std::vector<std::uint32_t>> named_;  // waits for the next operation of each stream
   // Outermost operators of collectives, and the kernel that each launched last.
   std::unordered_map<const Event*, std::uint32_t> launching_;
+  std::unordered_map<std::uint64_t, std::uint32_t> by_sequence_;  // of collectives: the last with that number
   std::vector<Pending> pending_;
   std::unordered_map<TrackIndex, TrackIndex> current_;  // of threads: the stream of their last launch that computes
   std::unordered_map<TrackIndex, std::uint32_t> last_launch_;
@@ -304,6 +330,9 @@ CallKind call_kind(std::string_view name) {
   if (call.starts_with("DeviceSynchronize") || call.starts_with("CtxSynchronize")) {
     return CallKind::synchronize_device;
   }
+  // MTIA.
+  if (call == "synchronizeStream") { return CallKind::synchronize_stream; }
+  if (call == "synchronize") { return CallKind::synchronize_device; }
   if (call.starts_with("EventSynchronize")) { return CallKind::synchronize_event; }
   if (call.starts_with("EventQuery")) { return CallKind::query; }
   if (call.starts_with("Memcpy")) { return CallKind::copy; }

@@ -48,6 +48,9 @@ class MadeJob {
     return run(change, nullptr);
   }
 
+  // The time of each step's collective on the wire.
+  [[nodiscard]] const std::vector<std::int64_t>& wires() const { return wires_; }
+
   // The profiles, one text of Chrome trace JSON per rank.
   [[nodiscard]] std::vector<std::string> profiles() const {
     std::vector<std::string> texts(ranks_.size());

@@ -10,7 +10,7 @@
 
 namespace orrery::profile {
 
-inline constexpr std::size_t kWindow = std::size_t{1} << 20;
+inline constexpr std::size_t kWindow = std::size_t{1} << 18;
 
 class Windows {
  public:

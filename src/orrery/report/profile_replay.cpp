@@ -70,6 +70,30 @@ Node replay_path_json(const profile::ReplayPath& path) {
                       {"changes_of_rank", path.changes_of_rank}});
 }
 
+Node host_json(const ImportedHost& host) {
+  return json_object({{"from", host.from},
+                      {"profile", host.profile},
+                      {"operators", host.operators},
+                      {"linked", host.linked},
+                      {"shapes_added", host.added.shapes},
+                      {"collectives_added", host.added.collectives},
+                      {"waits_named", host.added.waits},
+                      {"groups_added", host.added.groups}});
+}
+
+Node host_graph_json(const ImportedHostGraph& host) {
+  const profile::HostGraphCounts& counts = host.counts;
+  return json_object({{"from", host.from},
+                      {"file", host.to},
+                      {"nodes", counts.nodes},
+                      {"collectives", counts.collectives},
+                      {"messages", counts.messages},
+                      {"waits", counts.waits},
+                      {"waits_for_earlier_work", counts.unknown_waits},
+                      {"without_group", counts.without_group},
+                      {"dependencies_by_tensors", counts.tensor_deps}});
+}
+
 void add_replay(Node& json, const profile::Replay& replay) {
   config::add_fields(json, {{"makespan_ns", replay.makespan_ns},
                             {"nodes", replay.nodes},
@@ -171,10 +195,39 @@ std::string replay_path_text(const profile::ReplayPath& path) {
                      part("launches and gaps", path.latency_ns), part("unexplained idle", path.unexplained_ns));
 }
 
+std::string host_graphs_text(const ProfileImport& import, TextStyle style) {
+  std::string text;
+  for (const ImportedHostGraph& host : import.host_graphs) {
+    const profile::HostGraphCounts& counts = host.counts;
+    text += fmt::format("{}: {} nodes from {}\n", bold(printable(host.to), style), counts.nodes, printable(host.from));
+    text += fmt::format(
+        "  {} collectives, {} messages; {} waits for them, {} for earlier ones; {} dependencies by tensors\n",
+        counts.collectives, counts.messages, counts.waits, counts.unknown_waits, counts.tensor_deps);
+    if (counts.without_group > 0) {
+      text += fmt::format("  the process group of {} is not known\n", counts.without_group);
+    }
+  }
+  text +=
+      "Execution traces have no times: these graphs cannot be replayed. Give the Kineto profiles of the same "
+      "processes, too.\n";
+  for (const std::string& note : import.notes) { text += dim("note: " + printable(note), style) + "\n"; }
+  return text;
+}
+
+std::string host_text(const ImportedHost& host) {
+  return fmt::format(
+      "{}: {} of {} operators linked to {}; adds shapes of {} operators, metadata of {} collectives, {} "
+      "named waits, {} process groups\n",
+      printable(host.from), host.linked, host.operators, printable(host.profile), host.added.shapes,
+      host.added.collectives, host.added.waits, host.added.groups);
+}
+
 }  // namespace
 
 std::string profile_import_text(const ProfileImport& import, TextStyle style) {
+  if (import.ranks.empty()) { return host_graphs_text(import, style); }
   std::string text;
+  for (const ImportedHost& host : import.hosts) { text += host_text(host); }
   for (const ImportedRank& rank : import.ranks) {
     const profile::PlanCounts& counts = rank.counts;
     text += fmt::format("{}: {} nodes from {}\n", bold(printable(rank.to), style), rank.nodes, printable(rank.from));
@@ -197,9 +250,15 @@ std::string profile_import_text(const ProfileImport& import, TextStyle style) {
 }
 
 std::string profile_import_json(const ProfileImport& import) {
-  Node json = json_object({{"schema", "orrery.trace-import/1"},
-                           {"files", json_list(import.ranks, imported_json)},
-                           {"notes", import.notes}});
+  Node json = json_object({{"schema", "orrery.trace-import/1"}});
+  if (import.ranks.empty()) {
+    config::add_fields(json,
+                       {{"host_graphs", json_list(import.host_graphs, host_graph_json)}, {"notes", import.notes}});
+    return config::json_document(json);
+  }
+  config::add_fields(json, {{"files", json_list(import.ranks, imported_json)},
+                            {"hosts", json_list(import.hosts, host_json)},
+                            {"notes", import.notes}});
   Node replay = json_object({});
   add_replay(replay, import.replay);
   config::add_fields(json, {{"replay", replay}});

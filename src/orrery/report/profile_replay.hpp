@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "orrery/profile/host_details.hpp"
+#include "orrery/profile/host_graph.hpp"
 #include "orrery/profile/rank_plan.hpp"
 #include "orrery/profile/replay.hpp"
 #include "orrery/profile/rows.hpp"
@@ -23,10 +25,25 @@ struct ImportedRank {
   std::uint64_t collectives = 0, collectives_alone = 0, collectives_guessed = 0;
 };
 
+// An execution trace that was given with the profile of its process.
+struct ImportedHost {
+  std::string from, profile;
+  std::uint64_t operators = 0, linked = 0;
+  profile::HostDetails added;
+};
+
+// An execution trace without a profile.
+struct ImportedHostGraph {
+  std::string from, to;
+  profile::HostGraphCounts counts;
+};
+
 struct ProfileImport {
   std::vector<ImportedRank> ranks;
-  profile::Replay replay;     // of the written graphs, without changes
-  profile::ProfileRows rows;  // measurements
+  std::vector<ImportedHost> hosts;
+  std::vector<ImportedHostGraph> host_graphs;  // only without profiles
+  profile::Replay replay;                      // of the written graphs, without changes
+  profile::ProfileRows rows;                   // measurements
   std::vector<std::string> notes;
 };
 

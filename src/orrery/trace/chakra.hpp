@@ -168,6 +168,9 @@ class ChakraWriter {
 
   [[nodiscard]] Result<void> write(const graph::NodeRecord& node);
 
+  // Everything is in the file partial_path() (output.hpp), which can be read before close(). Uncompressed files only.
+  [[nodiscard]] Result<void> flush();
+
   // Renames the file to its final name; returns its bytes.
   [[nodiscard]] Result<std::uint64_t> close();
 

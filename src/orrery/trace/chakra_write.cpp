@@ -46,6 +46,8 @@ Result<void> ChakraWriter::write(const NodeRecord& node) {
   return state_->output.put(state_->record);
 }
 
+Result<void> ChakraWriter::flush() { return state_->output.flush(); }
+
 Result<std::uint64_t> ChakraWriter::close() { return state_->output.close(); }
 
 Result<std::uint64_t> write_chakra(const graph::Graph& graph, const std::string& path, const WriteOptions& options) {

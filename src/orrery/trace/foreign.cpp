@@ -97,17 +97,18 @@ std::optional<std::string> foreign_json(std::string_view start) {
              "and \"orrery trace import\" makes a Chakra trace of it";
     case ProfileFormat::execution_trace:
       return fmt::format(
-          "is a PyTorch execution trace (schema {}), not a Chakra trace; \"orrery trace link\" joins it with "
-          "the Kineto profile of the same process",
+          "is a PyTorch execution trace (schema {}), not a Chakra trace; \"orrery trace import\" makes a Chakra trace "
+          "of "
+          "it, and \"orrery trace link\" joins it with the Kineto profile of the same process",
           json.schema());
     case ProfileFormat::none: break;
   }
   if (json.has_any({"workload_graph"})) {
-    return "is a Chakra graph in JSON (\"workload_graph\"); orrery reads Chakra graphs in protobuf (.et) and as JSON "
-           "lines (.jsonl)";
+    return "is a Chakra graph in JSON (\"workload_graph\"), which no command reads; \"orrery trace info\" and others "
+           "read Chakra graphs in protobuf (.et) and as JSON lines (.jsonl)";
   }
   if (json.schema().starts_with("orrery.") && json.schema() != kJsonLinesSchema) {
-    return fmt::format("is a result of orrery ({}), not a trace", json.schema());
+    return fmt::format("is a result of orrery ({}), not a trace; no command reads it again", json.schema());
   }
   if (json.has_any({"model_type", "architectures"})) {
     return "is a model configuration of Hugging Face; \"orrery estimate --model\" and other commands with --model read "
@@ -116,7 +117,8 @@ std::optional<std::string> foreign_json(std::string_view start) {
   if (json.has_any({"all-reduce-implementation", "scheduling-policy"})) {
     return "is a system configuration of ASTRA-sim; \"orrery simulate --system-configuration\" reads it";
   }
-  if (are_json_lines(start)) { return std::nullopt; }
+  const bool may_be_node = json.has_any({"id", "name", "type", "data_deps", "ctrl_deps", "attr", "schema"});
+  if (are_json_lines(start) && may_be_node) { return std::nullopt; }
   return "is JSON, but neither a supported trace format nor JSON lines, which have one node per line: {\"id\":1,…}";
 }
 
@@ -152,6 +154,14 @@ std::optional<std::string> foreign_format(std::string_view start) {
     return "is a text file; a trace is a Chakra graph in protobuf (.et) or JSON lines (.jsonl)";
   }
   return std::nullopt;
+}
+
+Result<std::string> kind_of_file(const std::string& path) {
+  ORRERY_TRY(source, open_source(path));
+  const auto foreign = foreign_format(source->ahead(kForeignBytes).substr(0, kForeignBytes));
+  return foreign.value_or(
+      "is a Chakra trace (protobuf or JSON lines), or damaged; \"orrery trace info\" and \"orrery simulate "
+      "--workload\" read such traces");
 }
 
 Result<void> refuse_foreign(Source& source, const std::string& name) {

@@ -34,6 +34,9 @@ enum class ProfileFormat : std::uint8_t {
 //   orrery, other JSON that is indented or a list, tar and zip archives
 [[nodiscard]] std::optional<std::string> foreign_format(std::string_view start);
 
+// The same of a file that is no profile; of what may be a Chakra trace, that it is one. Fails if it cannot be read.
+[[nodiscard]] Result<std::string> kind_of_file(const std::string& path);
+
 // Fails with the message above, at the place of the file.
 [[nodiscard]] Result<void> refuse_foreign(Source& source, const std::string& name);
 

@@ -105,9 +105,15 @@ Result<Output> Output::open(const std::string& path, int compression_level) {
 }
 
 Result<void> Output::put(std::string_view bytes) {
-  constexpr std::size_t kFlush = std::size_t{1} << 20;
+  constexpr std::size_t kFlush = std::size_t{1} << 18;
   state_->buffer += bytes;
   return state_->buffer.size() < kFlush ? Result<void>() : state_->flush();
+}
+
+Result<void> Output::flush() {
+  if (auto flushed = state_->flush(); !flushed) { return flushed; }
+  if (std::fflush(state_->file) != 0) { state_->error = errno; }
+  return state_->error == 0 ? Result<void>() : state_->failure();
 }
 
 Result<std::uint64_t> Output::close() {

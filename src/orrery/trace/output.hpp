@@ -28,6 +28,9 @@ class Output {
   // Buffered.
   [[nodiscard]] Result<void> put(std::string_view bytes);
 
+  // Everything that was put is in the incomplete file.
+  [[nodiscard]] Result<void> flush();
+
   // Renames the file to its final name; returns its bytes.
   [[nodiscard]] Result<std::uint64_t> close();
 

@@ -203,7 +203,7 @@ std::string first_bytes(const Descriptor& file) {
 
 }  // namespace
 
-Result<std::unique_ptr<Source>> open_source(const std::string& path) {
+Result<std::unique_ptr<Source>> open_source(const std::string& path, Access access) {
   if (path.empty()) { return fail("the file name is empty"); }
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));  // NOLINT(cppcoreguidelines-pro-type-vararg)
   if (file.number() < 0) {
@@ -215,7 +215,7 @@ Result<std::unique_ptr<Source>> open_source(const std::string& path) {
   std::string first = first_bytes(file);
   if (first.empty()) { return fail(in(path), "is empty; a Chakra trace has at least a metadata record"); }
   const Compression compression = compression_of(first);
-  if (S_ISREG(facts.st_mode) && compression == Compression::none) {
+  if (S_ISREG(facts.st_mode) && compression == Compression::none && access == Access::mapped) {
     return mapped(file, path, static_cast<std::size_t>(facts.st_size));
   }
   // Moved together with the text that it views: the text is on the heap of the source from here on.

@@ -45,8 +45,12 @@ class Source {
   std::optional<Failure> damage_;
 };
 
-// A file by its name: anything readable; uncompressed regular files are mapped.
-[[nodiscard]] Result<std::unique_ptr<Source>> open_source(const std::string& path);
+// How the bytes of an uncompressed regular file are reached. Pages of a mapped file may count to the memory of the
+// process until they are needed elsewhere; a file that is read once from its start needs a buffer only.
+enum class Access : std::uint8_t { mapped, buffered };
+
+// A file by its name: anything readable.
+[[nodiscard]] Result<std::unique_ptr<Source>> open_source(const std::string& path, Access access = Access::mapped);
 
 // Bytes that outlive the source.
 [[nodiscard]] Result<std::unique_ptr<Source>> source_of_bytes(std::string_view bytes, const std::string& name);
