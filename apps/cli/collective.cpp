@@ -14,6 +14,7 @@
 #include "orrery/api/collective.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/hardware/cluster.hpp"
+#include "orrery/hardware/topology.hpp"
 #include "orrery/network/names.hpp"
 #include "orrery/report/collective.hpp"
 
@@ -45,7 +46,7 @@ Exit codes: 0 done, 2 bad input, 3 internal error.
 
 struct Options {
   SharedMachineFlags machine = std::make_shared<MachineFlags>();
-  std::string op, size, cluster, devices, algorithm, pairs, chunk_order, chunk_queue, chunks;
+  std::string op, size, cluster, devices, algorithm, pairs, groups, chunk_order, chunk_queue, chunks;
   bool simulate = false, explain = false, json = false;
 };
 
@@ -174,6 +175,9 @@ Result<results::CollectiveTable> on_cluster(const Options& options, const api::C
   if (devices > static_cast<std::uint64_t>(hardware::kMaxDevices)) {
     return fail(flag_place("--devices"), fmt::format("must be at most {}", hardware::kMaxDevices));
   }
+  if (!options.groups.empty() && !is_message_by_message(options)) {
+    return fail(flag_place("--groups"), "needs --backend flow");
+  }
   if (!options.chunk_order.empty()) { return in_chunks(options, devices, request); }
   for (const auto& [flag, value] : {std::pair{"--chunks", &options.chunks}, {"--chunk-queue", &options.chunk_queue}}) {
     if (!value->empty()) { return fail(flag_place(flag), "needs --chunk-order"); }
@@ -191,8 +195,13 @@ Result<results::CollectiveTable> on_cluster(const Options& options, const api::C
   if (is_message_by_message(options)) {
     if (options.explain) { return fail(flag_place("--explain"), "is not valid with --backend flow"); }
     ORRERY_TRY(data, data_directory());
+    ORRERY_TRY(groups, options.groups.empty() ? Result<std::uint64_t>(1) : whole_number("--groups", options.groups, 1));
+    if (groups > 1 && !options.pairs.empty()) { return fail(flag_place("--groups"), "is not valid with --pairs"); }
+    if (groups > static_cast<std::uint64_t>(hardware::kMostRoutedDevices)) {
+      return fail(flag_place("--groups"), fmt::format("must be at most {}", hardware::kMostRoutedDevices));
+    }
     return api::simulate_collective_messages(data, options.cluster, static_cast<std::int64_t>(devices), request,
-                                             algorithm, options.pairs);
+                                             algorithm, options.pairs, static_cast<std::uint32_t>(groups));
   }
   if (options.simulate && options.explain) {
     return fail(flag_place("--explain"), "is not valid with --simulate: a simulated time has no terms");
@@ -261,6 +270,9 @@ void declare(Command& command, const Shared& options) {
         "of an all_to_all with unequal parts, with --backend flow: bytes from each rank (line) to each rank (column)",
         cluster},
        &Options::pairs);
+  text({"--groups", "N", "with --backend flow: N equal groups run the operation at once; rank r is in group r mod N",
+        cluster},
+       &Options::groups);
   text({"--chunk-order",
         "ORDER",
         "all_reduce, reduce_scatter or all_gather in chunks, each on one network dimension after another: baseline "

@@ -1,5 +1,6 @@
 // `orrery simulate`: execution graphs on a simulated machine.
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -42,7 +43,7 @@ constexpr const char* kFooter = R"(Examples
   orrery simulate --workload-configuration=traces/llama --comm-group-configuration=groups.json \
       --system-configuration=system.json --network-configuration=network.yml \
       --remote-memory-configuration=memory.json --backend congestion-aware --json
-  orrery simulate --workload traces/llama --cluster dgx-h100
+  orrery simulate --workload traces/llama --cluster dgx-h100 --explain
   orrery simulate --workload job --scale-comm 0.5 --late 1:3ms
   orrery simulate --flows examples/networks/incast.txt
   orrery simulate --jobs examples/networks/jobs.yaml
@@ -62,8 +63,8 @@ struct Options {
   std::shared_ptr<ReplayFlags> replay = std::make_shared<ReplayFlags>();
   RequestFlags plan;
   std::string cluster, timeline, fold, folder, flows, jobs, granularity = "operator";
-  std::vector<std::string> workload, tables;
-  bool json = false;
+  std::vector<std::string> workload, tables, slow;
+  bool json = false, explain = false;
 };
 
 using Shared = std::shared_ptr<Options>;
@@ -131,6 +132,8 @@ Result<results::PlanSimulation> simulated_plan(const Options& options) {
   how.graphs.granularity = granularity;
   how.spans = options.machine->files.spans;
   how.tables = options.machine->files.tables;
+  how.explain = options.machine->files.explain;
+  how.stragglers = options.machine->files.stragglers;
   ORRERY_TRY(data, data_directory());
   auto plan = api::simulate_plan(data, typed.request, how);
   if (!plan) { return tl::make_unexpected(typed.placed(plan.error())); }
@@ -157,6 +160,46 @@ Result<results::PlanSimulation> simulated(const Options& options) {
              api::simulate(options.machine->files, folds ? simulate::Folding::automatic : simulate::Folding::off));
   result.simulation = std::move(simulation);
   return result;
+}
+
+// "3:1.2", "8-15:1.1"
+Result<simulate::Straggler> straggler_of(const std::string& text) {
+  const auto wrong = [&] {
+    return fail(flag_place("--slow"), quote(text) + " is not RANKS:FACTOR, such as 3:1.2 or 8-15:1.1");
+  };
+  const std::size_t colon = text.find(':'), dash = text.find('-');
+  if (colon == std::string::npos) { return wrong(); }
+  const auto number = [](std::string_view part, auto& value) {
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
+    return error == std::errc() && end == part.data() + part.size();
+  };
+  simulate::Straggler made;
+  const std::string_view all(text), ranks = all.substr(0, colon);
+  const bool is_range = dash < colon;
+  if (!number(is_range ? ranks.substr(0, dash) : ranks, made.first)) { return wrong(); }
+  made.last = made.first;
+  if (is_range && !number(ranks.substr(dash + 1), made.last)) { return wrong(); }
+  constexpr double kLeast = 0.01, kMost = 1000;
+  if (!number(all.substr(colon + 1), made.slowdown) || made.last < made.first) { return wrong(); }
+  if (!(made.slowdown >= kLeast && made.slowdown <= kMost)) {
+    return fail(flag_place("--slow"), fmt::format("{}: the factor must be {} to {}", text, kLeast, kMost));
+  }
+  return made;
+}
+
+Result<std::vector<simulate::Straggler>> stragglers_of(const Options& options) {
+  std::vector<simulate::Straggler> stragglers;
+  if (!options.slow.empty() && options.machine->semantics != "physical") {
+    return fail(flag_place("--slow"), "needs --semantics physical, or a cluster");
+  }
+  if (!options.slow.empty() && options.fold == "auto") {
+    return fail(flag_place("--fold"), "auto is not valid with --slow: every rank is simulated");
+  }
+  for (const std::string& text : options.slow) {
+    ORRERY_TRY(made, straggler_of(text));
+    stragglers.push_back(made);
+  }
+  return stragglers;
 }
 
 std::vector<std::string> all_tables() {
@@ -248,6 +291,8 @@ Result<void> refuse_others(const Options& options, const std::string& form) {
                                        {!options.fold.empty(), "--fold"},
                                        {!options.timeline.empty(), "--timeline"},
                                        {!options.tables.empty(), "--table"},
+                                       {options.explain, "--explain"},
+                                       {!options.slow.empty(), "--slow"},
                                        {!options.folder.empty(), "--tables"}}) {
     if (is_given) {
       return fail(flag_place(flag),
@@ -299,6 +344,12 @@ Result<int> run(Options& options) {
   simulate::SimulationFiles& files = options.machine->files;
   files.tables = !tables.empty() || !options.folder.empty();
   files.spans = !options.timeline.empty();
+  files.explain = options.explain;
+  if (options.explain && options.machine->semantics != "physical") {
+    return fail(flag_place("--explain"), "needs --semantics physical, or a cluster");
+  }
+  ORRERY_TRY(stragglers, stragglers_of(options));
+  files.stragglers = std::move(stragglers);
   const double start = seconds();
   ORRERY_TRY(result, simulated(options));
   results::Simulation& simulation = result.simulation;
@@ -342,6 +393,12 @@ void declare_rest(Command& command, const Shared& options) {
         {"auto", "off"}},
        &Options::fold);
   command.repeated(
+      {"--slow", "RANKS:FACTOR",
+       "stragglers: kernels of a rank or a range (3, 8-15) take FACTOR times as long; not with --semantics "
+       "astra-sim",
+       how},
+      [options](const std::string& ranks) { options->slow.push_back(ranks); });
+  command.repeated(
       {"--workload", "PREFIX|FOLDER|FILE",
        "Chakra graphs for a run on --cluster: one per rank, from rank 0, or those of PREFIX.classes.json", how},
       [options](const std::string& name) { options->workload.push_back(name); });
@@ -370,6 +427,11 @@ void declare_rest(Command& command, const Shared& options) {
        &Options::folder);
   text({"--timeline", "FILE", "write a timeline of the run for Perfetto (Chrome trace)", std::string(kOutputGroup)},
        &Options::timeline);
+  command.toggle({"--explain", "",
+                  "the critical path, slack, and what each resource would save if it were 10 % faster (each simulated "
+                  "again); not with --semantics astra-sim",
+                  std::string(kOutputGroup)},
+                 [options](bool on) { options->explain = on; });
   command.toggle({"--json", "", "one JSON document (orrery.simulate/1), nothing else, on standard output",
                   std::string(kOutputGroup)},
                  [options](bool on) { options->json = on; });

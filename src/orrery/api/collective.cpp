@@ -271,7 +271,8 @@ Result<std::vector<double>> pair_bytes(const std::string& file, std::uint64_t ra
 
 Result<CollectiveTable> simulate_collective_messages(const std::string& data_directory, const std::string& cluster_name,
                                                      std::int64_t devices, const CollectiveRequest& request,
-                                                     CollectiveAlgorithm algorithm, const std::string& pairs) {
+                                                     CollectiveAlgorithm algorithm, const std::string& pairs,
+                                                     std::uint32_t groups) {
   ORRERY_TRY(target, target_of(data_directory, cluster_name, devices));
   if (!target.cluster.topology) {
     return fail(Place{"", 0, 0, "--backend"},
@@ -280,16 +281,25 @@ Result<CollectiveTable> simulate_collective_messages(const std::string& data_dir
                             target.cluster.name));
   }
   CollectiveTable table = table_on(target, request.op, "simulated");
-  const std::string refusal = simulate::refusal_of(target.cluster, request.op, algorithm);
-  if (!refusal.empty()) { return fail(Place{"", 0, 0, "--algorithm"}, refusal); }
+  const std::string refusal = simulate::refusal_of(target.cluster, request.op, algorithm, groups);
+  if (!refusal.empty()) {
+    const bool is_of_groups = static_cast<std::uint32_t>(target.cluster.devices) % groups != 0 ||
+                              static_cast<std::int64_t>(groups) == target.cluster.devices;
+    return fail(Place{"", 0, 0, is_of_groups ? "--groups" : "--algorithm"}, refusal);
+  }
+  if (groups > 1) {
+    table.warnings.push_back(fmt::format("{} groups of {} ranks at once; rank r is in group r mod {}", groups,
+                                         table.ranks / groups, groups));
+  }
   ORRERY_TRY(unequal, pair_bytes(pairs, table.ranks));
   const double mean = std::accumulate(unequal.begin(), unequal.end(), 0.0) / static_cast<double>(table.ranks);
   const auto sizes =
       pairs.empty() ? request.sizes : std::vector<std::uint64_t>{static_cast<std::uint64_t>(std::llround(mean))};
   for (const std::uint64_t size : sizes) {
-    const simulate::MessageFlows run =
-        simulate::simulate_messages(target.cluster, request.op, Bytes(static_cast<double>(size)), algorithm, unequal);
-    CollectiveRow row = row_of(request.op, size, table.ranks, run.time);
+    const simulate::MessageFlows run = simulate::simulate_messages(
+        target.cluster, request.op, Bytes(static_cast<double>(size)), algorithm, unequal, groups);
+    CollectiveRow row = row_of(request.op, size, table.ranks / groups, run.time);
+    if (!run.note.empty()) { keep_warnings(table, {run.note}); }
     row.algorithm = name_of_message_flows(run.algorithm);
     row.messages = results::CollectiveMessages{run.messages, run.updates, run.busiest, run.busiest_use};
     table.rows.push_back(std::move(row));

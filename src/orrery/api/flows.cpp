@@ -2,6 +2,8 @@
 
 #include <cstddef>
 
+#include <fmt/format.h>
+
 #include "orrery/config/node.hpp"
 #include "orrery/network/flow_file.hpp"
 #include "orrery/network/flow_run.hpp"
@@ -13,6 +15,11 @@ Result<results::FlowTimes> simulate_flow_file(const std::string& file) {
   ORRERY_TRY(text, config::read_text_file(file, kMostBytes));
   ORRERY_TRY(flows, network::read_flows(text, file));
   const network::FlowTimes times = network::run_flows(flows);
+  if (times.stuck) {
+    return fail(
+        Place{file, 0, 0, {}},
+        fmt::format("flow {} never ends: a link of its route fails and does not come back", flows.ids[*times.stuck]));
+  }
   results::FlowTimes result;
   result.name = flows.name;
   result.updates = times.updates;

@@ -60,7 +60,7 @@ Expanded expanded(const results::Estimate& roomy, const hardware::Cluster& clust
   const auto& accelerator = cluster.accelerator;
   const BytesPerSecond first = accelerator.memory_bandwidth * accelerator.memory_efficiency;
   const auto nominal = [&](double part) {
-    return hybrid_rate(first, cluster.second_tier.bandwidth, part, rule) / accelerator.memory_efficiency;
+    return hybrid_rate(first, cluster.second_tier.rate(), part, rule) / accelerator.memory_efficiency;
   };
   const char* chosen = nullptr;
   for (const Split& split : splits) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/api/faster.hpp"
 #include "orrery/api/inputs.hpp"
 #include "orrery/config/units_text.hpp"
 #include "orrery/estimate/estimator.hpp"
@@ -43,7 +44,8 @@ Result<simulate::ClassJob> class_job(const generate::JobGraphs& graphs, const ha
   job.machine = simulate::machine_on(cluster);
   job.machine.backend = simulate::Backend::flow;
   job.machine.tables = options.tables;
-  job.machine.spans = options.spans || options.tables;
+  job.machine.explain = options.explain;
+  job.machine.spans = options.spans || options.tables || options.explain;
   job.egress = graphs.egress();
   job.layout = graphs.groups().layout();
   job.class_ranks = static_cast<std::uint32_t>(graphs.stage_ranks());
@@ -174,7 +176,7 @@ Result<void> simulate_variants(simulate::FlowJob& job, results::PlanSimulation& 
   result.simulation = std::move(simulation);
   result.unshared_ns = result.simulation.makespan_ns();
   if (result.simulation.contention.empty()) { return {}; }
-  job.job.tables = job.job.spans = false;
+  job.job.tables = job.job.spans = job.job.explain = false;
   job.simulated = {};  // only the makespan matters from here on
   for (std::uint32_t rank = 0; rank < job.job.rank_graphs.size(); ++rank) { job.simulated.push_back(rank); }
   ORRERY_TRY(unshared, simulate::simulate_flows(job, false));
@@ -183,6 +185,29 @@ Result<void> simulate_variants(simulate::FlowJob& job, results::PlanSimulation& 
   ORRERY_TRY(apart, costs_of_kinds(job, result.simulation));
   result.apart = std::move(apart);
   return {};
+}
+
+Result<simulate::FoldedJob> folded_job(const hardware::Cluster& cluster, const simulate::ClassJob& classes,
+                                       const PlanSimulationOptions& options) {
+  const bool has_stragglers = !options.stragglers.empty();
+  simulate::FoldedJob made =
+      simulate::folded(cluster, classes, has_stragglers ? simulate::Folding::off : options.folding);
+  if (auto slowed = simulate::slow_ranks(made.job.job, options.stragglers); !slowed) {
+    return tl::make_unexpected(std::move(slowed).error());
+  }
+  return made;
+}
+
+// The makespan of the same plan on another machine.
+Result<std::uint64_t> makespan_on(const hardware::Cluster& cluster, const Inputs& inputs, const parallel::Job& job,
+                                  const parallel::Plan& plan, PlanSimulationOptions options) {
+  options.spans = options.tables = options.explain = false;
+  const auto program = parallel::lower(inputs.model, job, plan, cluster, inputs.stack);
+  const generate::JobGraphs graphs(program, cluster, inputs.stack, options.graphs);
+  ORRERY_TRY(classes, class_job(graphs, cluster, options));
+  ORRERY_TRY(folded, folded_job(cluster, classes, options));
+  ORRERY_TRY(simulation, simulate::simulate_flows(folded.job));
+  return simulation.makespan_ns();
 }
 
 }  // namespace
@@ -204,11 +229,18 @@ Result<results::PlanSimulation> simulate_plan(const std::string& data_directory,
   const generate::JobGraphs graphs(program, inputs.cluster, inputs.stack, options.graphs);
   ORRERY_TRY(classes, class_job(graphs, inputs.cluster, options));
   result.notes = differences(program, inputs.cluster, inputs.stack, graphs, classes);
-  simulate::FoldedJob folded = simulate::folded(inputs.cluster, classes, options.folding);
+  ORRERY_TRY(folded, folded_job(inputs.cluster, classes, options));
   if (auto done = simulate_variants(folded.job, result); !done) { return tl::make_unexpected(std::move(done).error()); }
   auto& warnings = result.simulation.warnings;
   if (!folded.unfolded_because.empty()) {
     warnings.push_back(fmt::format("every rank is simulated: {}", folded.unfolded_because));
+  }
+  if (result.simulation.path) {
+    const auto simulate_on = [&](const hardware::Cluster& cluster) {
+      return makespan_on(cluster, inputs, job, resolved.plan, options);
+    };
+    auto saved = add_savings(inputs.cluster, simulate_on, *result.simulation.path);
+    if (!saved) { return tl::make_unexpected(std::move(saved).error()); }
   }
   if (!result.estimate.memory.fits()) { warnings.emplace_back("the plan does not fit in memory"); }
   return result;

@@ -16,7 +16,8 @@ namespace orrery::api {
 struct PlanSimulationOptions {
   simulate::Folding folding = simulate::Folding::automatic;
   generate::Options graphs;
-  bool spans = false, tables = false;  // see simulate::SimulationJob
+  std::vector<simulate::Straggler> stragglers = {};     // every rank is simulated then
+  bool spans = false, tables = false, explain = false;  // see simulate::SimulationJob
 };
 
 // `request`: physical semantics. A plan that does not fit in memory is simulated with a warning.

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/api/faster.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/simulate/class_files.hpp"
 #include "orrery/simulate/flow.hpp"
@@ -30,7 +31,24 @@ Result<results::Simulation> simulate_links(const simulate::SimulationJob& job, s
 
 Result<results::Simulation> simulate(const simulate::SimulationFiles& files, simulate::Folding folding) {
   ORRERY_TRY(job, simulate::read_job(files));
-  return simulate_links(job, folding);
+  if (auto slowed = simulate::slow_ranks(job, files.stragglers); !slowed) {
+    return tl::make_unexpected(std::move(slowed).error());
+  }
+  ORRERY_TRY(simulation, simulate_links(job, folding));
+  if (!simulation.path) { return simulation; }
+  simulate::SimulationFiles plain = files;
+  plain.spans = plain.tables = plain.explain = false;
+  for (const FasterMachine& faster : faster_machines(job)) {
+    ORRERY_TRY(machine, simulate::read_machine(plain));
+    faster.apply(machine);
+    ORRERY_TRY(changed, simulate::add_graphs(std::move(machine), plain));
+    if (auto slowed = simulate::slow_ranks(changed, files.stragglers); !slowed) {
+      return tl::make_unexpected(std::move(slowed).error());
+    }
+    ORRERY_TRY(again, simulate_links(changed, folding));
+    simulation.path->savings.push_back({faster.resource, faster.factor, again.makespan_ns()});
+  }
+  return simulation;
 }
 
 namespace {
@@ -42,9 +60,8 @@ Result<results::Simulation> simulate_folded(const simulate::FoldedJob& folded) {
   return simulation;
 }
 
-Result<results::Simulation> simulate_classes(const hardware::Catalogue& catalogue, const std::string& cluster,
-                                             const std::string& file, const simulate::SimulationFiles& files,
-                                             simulate::Folding folding) {
+// The classes that the file names, if `files` suits them.
+Result<simulate::ClassFiles> class_files(const std::string& file, const simulate::SimulationFiles& files) {
   if (files.backend != simulate::Backend::flow) {
     return fail(Place{{}, 0, 0, "--backend"},
                 fmt::format("{} needs flow; congestion-aware simulates graphs of all ranks", file));
@@ -53,30 +70,20 @@ Result<results::Simulation> simulate_classes(const hardware::Catalogue& catalogu
     return fail(Place{{}, 0, 0, "--comm-group-configuration"},
                 fmt::format("is not valid with {}, which has groups", file));
   }
-  ORRERY_TRY(classes, simulate::read_class_files(file));
-  ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(classes.ranks())));
-  ORRERY_TRY(job, simulate::read_class_job(scaled, classes, files));
-  return simulate_folded(simulate::folded(scaled, job, folding));
+  return simulate::read_class_files(file);
 }
 
-}  // namespace
-
-Result<results::Simulation> simulate_on_cluster(const std::string& data_directory, const std::string& cluster,
-                                                const std::vector<std::string>& workload,
-                                                simulate::SimulationFiles files, const FoldingOptions& options) {
-  if (const auto file = simulate::classes_file_of(workload)) {
-    return simulate_classes(hardware::Catalogue(data_directory), cluster, *file, files,
-                            options.folding.value_or(simulate::Folding::automatic));
+// As simulate_on_cluster(), on a cluster of as many devices as there are graphs.
+Result<results::Simulation> simulate_graphs(const hardware::Cluster& cluster, const simulate::SimulationFiles& files,
+                                            const FoldingOptions& options) {
+  ORRERY_TRY(job, simulate::read_job_on(cluster, files));
+  if (auto slowed = simulate::slow_ranks(job, files.stragglers); !slowed) {
+    return tl::make_unexpected(std::move(slowed).error());
   }
-  ORRERY_TRY(graphs, simulate::graphs_of(workload));
-  const hardware::Catalogue catalogue(data_directory);
-  ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(graphs.size())));
-  files.graphs = std::move(graphs);
-  ORRERY_TRY(job, simulate::read_job_on(scaled, files));
   if (job.backend != simulate::Backend::flow) {
     return simulate_links(job, options.folding.value_or(simulate::Folding::off));
   }
-  simulate::FlowJob flow = simulate::unfolded(scaled, std::move(job));
+  simulate::FlowJob flow = simulate::unfolded(cluster, std::move(job));
   if (options.folding != simulate::Folding::automatic) { return simulate::simulate_flows(flow); }
   const double start = options.clock ? options.clock() : 0;
   const simulate::FoldedJob folded = simulate::fold(std::move(flow));
@@ -84,6 +91,55 @@ Result<results::Simulation> simulate_on_cluster(const std::string& data_director
   ORRERY_TRY(simulation, simulate_folded(folded));
   if (options.clock) { simulation.comparison_wall_s = end - start; }
   return simulation;
+}
+
+using SimulateOn =
+    std::function<Result<results::Simulation>(const hardware::Cluster&, const simulate::SimulationFiles&)>;
+
+// Runs the simulation, and again for each resource if it is to be explained.
+Result<results::Simulation> explained(const hardware::Cluster& cluster, simulate::SimulationFiles files,
+                                      const SimulateOn& simulate_on) {
+  ORRERY_TRY(simulation, simulate_on(cluster, files));
+  if (!simulation.path) { return simulation; }
+  files.spans = files.tables = files.explain = false;
+  const auto makespan_on = [&](const hardware::Cluster& faster) -> Result<std::uint64_t> {
+    ORRERY_TRY(again, simulate_on(faster, files));
+    return again.makespan_ns();
+  };
+  auto saved = add_savings(cluster, makespan_on, *simulation.path);
+  if (!saved) { return tl::make_unexpected(std::move(saved).error()); }
+  return simulation;
+}
+
+}  // namespace
+
+Result<results::Simulation> simulate_on_cluster(const std::string& data_directory, const std::string& cluster,
+                                                const std::vector<std::string>& workload,
+                                                simulate::SimulationFiles files, const FoldingOptions& options) {
+  const hardware::Catalogue catalogue(data_directory);
+  if (const auto file = simulate::classes_file_of(workload)) {
+    ORRERY_TRY(classes, class_files(*file, files));
+    ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(classes.ranks())));
+    const auto simulate_on = [&](const hardware::Cluster& machine,
+                                 const simulate::SimulationFiles& how) -> Result<results::Simulation> {
+      ORRERY_TRY(job, simulate::read_class_job(machine, classes, how));
+      const bool has_stragglers = !how.stragglers.empty();
+      const auto folding = options.folding.value_or(simulate::Folding::automatic);
+      simulate::FoldedJob folded = simulate::folded(machine, job, has_stragglers ? simulate::Folding::off : folding);
+      if (auto slowed = simulate::slow_ranks(folded.job.job, how.stragglers); !slowed) {
+        return tl::make_unexpected(std::move(slowed).error());
+      }
+      return simulate_folded(folded);
+    };
+    return explained(scaled, std::move(files), simulate_on);
+  }
+  ORRERY_TRY(graphs, simulate::graphs_of(workload));
+  ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(graphs.size())));
+  files.graphs = std::move(graphs);
+  return explained(scaled, std::move(files),
+                   [&](const hardware::Cluster& machine, const simulate::SimulationFiles& how) {
+                     return simulate_graphs(machine, how, options);
+                   });
 }
 
 }  // namespace orrery::api

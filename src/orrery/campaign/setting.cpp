@@ -19,7 +19,7 @@ const BytesPerSecond kStoragePerNode(
 const BytesPerSecond kHostLink(25e9);  // where the cluster does not state the link to host memory
 
 BytesPerSecond host_link(const hardware::Cluster& cluster) {
-  const BytesPerSecond stated = cluster.second_tier.bandwidth;
+  const BytesPerSecond stated = cluster.second_tier.rate();
   return stated > BytesPerSecond(0) ? stated : kHostLink;
 }
 

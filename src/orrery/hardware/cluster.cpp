@@ -165,6 +165,12 @@ Ground weakest_ground(const Cluster& cluster, Links links) {
   return weakest;
 }
 
+BytesPerSecond SecondTier::rate() const {
+  BytesPerSecond least = bandwidth;
+  for (const PoolLevel& level : levels) { least = min(least, level.capacity() / static_cast<double>(level.devices)); }
+  return least;
+}
+
 Result<Cluster> scaled(Cluster cluster, std::int64_t devices) {
   ORRERY_ASSERT(!cluster.dimensions.empty());
   if (devices < 1 || devices > kMaxDevices) {
@@ -191,6 +197,7 @@ Result<Cluster> scaled(Cluster cluster, std::int64_t devices) {
     dimension.size = share;
   }
   cluster.devices = devices;
+  for (PoolLevel& level : cluster.second_tier.levels) { level.devices = std::min(level.devices, devices); }
   cluster.accelerator.slowdown = straggler_slowdown(cluster.speed_spread, devices / dimensions.front().size);
   return cluster;
 }

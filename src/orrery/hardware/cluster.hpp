@@ -58,6 +58,19 @@ struct NetworkDimension {
   [[nodiscard]] BytesPerSecond bandwidth_among(std::int64_t members) const;
 };
 
+// A level of the way from devices to a pool of memory: links, switches or memories that neighbours share fairly.
+struct PoolLevel {
+  std::string name;
+  std::int64_t devices = 1;  // neighbours that share it: devices 0 .. n - 1, n .. 2 n - 1, ...
+  std::int64_t units = 1;    // links, switches or memories of these devices; every access is striped over all of them
+  BytesPerSecond bandwidth;  // of a unit, per direction
+  // The switch at its inner end multicasts what the members of a process group load together, and reduces what they
+  // store: bytes of the group pass the level, and those further out, once for the devices that share it.
+  bool combines = false;
+
+  [[nodiscard]] BytesPerSecond capacity() const { return bandwidth * static_cast<double>(units); }
+};
+
 // Second memory tier (host memory or a pool): a device's share of it, and the link to it.
 struct SecondTier {
   Bytes memory;                          // per device; 0: no second tier
@@ -68,6 +81,11 @@ struct SecondTier {
   // 4, 8 and 10 billion weights of 30 bytes each (unverified: from memory of ZeRO-Offload, arXiv:2101.06840, table of
   // Adam latencies) on a DGX-2 of 12 channels of DDR4-2666, 256 GB/s: 136, 118, 117, 100 and 117 GB/s.
   double update_efficiency = 0.46;
+  std::vector<PoolLevel> levels =
+      {};  // of a pool, behind the device's own link (`bandwidth`), from the devices outwards
+
+  // Of a device while all devices use the tier.
+  [[nodiscard]] BytesPerSecond rate() const;
 
   [[nodiscard]] BytesPerSecond update_rate() const { return memory_bandwidth * update_efficiency; }
 };

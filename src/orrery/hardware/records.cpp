@@ -17,6 +17,7 @@ using hardware::Accelerator;
 using hardware::Cluster;
 using hardware::LinkClass;
 using hardware::NetworkDimension;
+using hardware::PoolLevel;
 using hardware::Protocol;
 using hardware::SecondTier;
 using hardware::Stack;
@@ -93,6 +94,25 @@ Objection second_tier_is_reachable(const Cluster& cluster) {
   const SecondTier& tier = cluster.second_tier;
   if (!(tier.memory > Bytes()) || tier.bandwidth >= kLeastBandwidth) { return {}; }
   return {"/second_tier/bandwidth", "missing or 0; a second_tier with memory needs a bandwidth"};
+}
+
+// Levels from the devices outwards: each is shared by as many devices as the one before, or several times as many.
+Objection pool_is_reachable(const Cluster& cluster) {
+  const SecondTier& tier = cluster.second_tier;
+  if (tier.levels.empty()) { return {}; }
+  if (!(tier.memory > Bytes())) { return {"/second_tier/levels", "lead to no memory; second_tier needs memory"}; }
+  std::int64_t before = 1;
+  for (std::size_t i = 0; i < tier.levels.size(); ++i) {
+    const hardware::PoolLevel& level = tier.levels[i];
+    if (level.devices % before != 0) {
+      return {fmt::format("/second_tier/levels/{}/devices", i),
+              fmt::format("{} devices cannot reach the pool over {}: must be a multiple of the {} that share the level "
+                          "before",
+                          level.devices, quote(level.name), before)};
+    }
+    before = level.devices;
+  }
+  return names_are_distinct("second_tier/levels", tier.levels);
 }
 
 Objection meshes_are_sized(const Cluster& cluster) {
@@ -260,7 +280,23 @@ const Record<SecondTier>& Described<SecondTier>::record() {
                     "host",
                     {.max = kMostBandwidth, .unit = "GB/s"})
           .optional("update_efficiency", &SecondTier::update_efficiency,
-                    "part of memory_bandwidth that an optimizer update by the host reaches", {.min = 0.01, .max = 1.0});
+                    "part of memory_bandwidth that an optimizer update by the host reaches", {.min = 0.01, .max = 1.0})
+          .optional("levels", &SecondTier::levels, "of a pool, from the devices outwards: what devices share");
+  return record;
+}
+
+const Record<PoolLevel>& Described<PoolLevel>::record() {
+  static const auto record =
+      Record<PoolLevel>("level of a pool", "Links, switches or memories on the way to a pool, shared by neighbours.")
+          .required("name", &PoolLevel::name, "name")
+          .required("devices", &PoolLevel::devices, "neighbours that share it",
+                    {.min = 1, .max = hardware::kMaxDevices})
+          .optional("units", &PoolLevel::units, "how many of them these devices have; accesses are striped over all",
+                    {.min = 1, .max = hardware::kMaxDevices})
+          .required("bandwidth", &PoolLevel::bandwidth, "of a unit, per direction",
+                    {.min = kLeastBandwidth, .max = kMostBandwidth, .unit = "GB/s"})
+          .optional("combines", &PoolLevel::combines,
+                    "its switch multicasts loads of a process group, and reduces its stores");
   return record;
 }
 
@@ -288,7 +324,8 @@ const Record<Cluster>& Described<Cluster>::record() {
           .check(dimensions_are_few_and_distinct)
           .check(dimensions_are_sized)
           .check(meshes_are_sized)
-          .check(second_tier_is_reachable);
+          .check(second_tier_is_reachable)
+          .check(pool_is_reachable);
   return record;
 }
 

@@ -150,6 +150,10 @@ struct Described<hardware::NetworkDimension> {
   static const Record<hardware::NetworkDimension>& record();
 };
 template <>
+struct Described<hardware::PoolLevel> {
+  static const Record<hardware::PoolLevel>& record();
+};
+template <>
 struct Described<hardware::SecondTier> {
   static const Record<hardware::SecondTier>& record();
 };

@@ -42,8 +42,9 @@ struct Topology {
   std::vector<TopologyLink> links;    // the two directions of a cable one after the other
   std::vector<TopologyLevel> levels;  // innermost first; none has size 1
   std::uint32_t devices = 0;
-  bool devices_forward = false;  // traffic of others passes devices
-  bool has_scale_up = false;     // the first level is the scale-up domain
+  bool devices_forward = false;     // traffic of others passes devices
+  bool has_scale_up = false;        // the first level is the scale-up domain
+  std::uint32_t group_routers = 0;  // dragonfly: switches of a group, which are the last ones, group by group
   Routing routing = Routing::d_mod_k;
 
   [[nodiscard]] std::size_t switches() const { return nodes.size() - devices; }

@@ -127,6 +127,7 @@ class Builder {
 
   void add_dragonfly() {
     const std::int64_t routers = spec_.routers, groups = spec_.groups, ports = routers * spec_.global_links;
+    made_.group_routers = static_cast<std::uint32_t>(routers);
     std::vector<std::uint32_t> all;
     for (std::int64_t i = 0; i < groups * routers; ++i) {
       all.push_back(add_switch(fmt::format("r{}.{}", i / routers, i % routers), made_.has_scale_up ? 2 : 1));

@@ -10,6 +10,7 @@ namespace orrery::config {
 namespace {
 
 using hardware::CableSpec;
+using hardware::InSwitchLimits;
 using hardware::ScaleUpDomain;
 using hardware::TopologySpec;
 
@@ -40,6 +41,17 @@ const Record<CableSpec>& Described<CableSpec>::record() {
                                  .optional("bandwidth", &CableSpec::bandwidth, "per direction; default: the topology's",
                                            {.min = BytesPerSecond(1.0), .max = BytesPerSecond(1e18), .unit = "Gb/s"})
                                  .optional("count", &CableSpec::count, "such cables", {.min = 1, .max = kMostCount});
+  return record;
+}
+
+const Record<InSwitchLimits>& Described<InSwitchLimits>::record() {
+  static const auto record =
+      Record<InSwitchLimits>("in-switch limits", "What switches have to take part in collectives; 0 = no limit.")
+          .optional("groups", &InSwitchLimits::groups, "process groups that a switch serves at once",
+                    {.min = 0, .max = kMostCount})
+          .optional("buffer", &InSwitchLimits::buffer, "of a switch, for each group", {.max = Bytes(1e15)})
+          .optional("rate", &InSwitchLimits::rate, "at which a switch reduces, counted as data arrive",
+                    {.max = BytesPerSecond(1e18), .unit = "GB/s"});
   return record;
 }
 
@@ -78,6 +90,7 @@ const Record<TopologySpec>& Described<TopologySpec>::record() {
           .optional("devices", &TopologySpec::devices, "list: names of devices, in the order of ranks")
           .optional("switches", &TopologySpec::switches, "list: names of switches")
           .optional("links", &TopologySpec::links, "list: cables")
+          .optional("in_switch", &TopologySpec::in_switch, "limits of switches that take part in collectives")
           .optional("switch_watts", &TopologySpec::switch_watts, "power of a switch, W; 0 = unknown",
                     {.min = 0.0, .max = 1e9})
           .optional("switch_price_usd", &TopologySpec::switch_price_usd, "price of a switch, USD; 0 = unknown",

@@ -43,6 +43,10 @@ struct Described<hardware::CableSpec> {
   static const Record<hardware::CableSpec>& record();
 };
 template <>
+struct Described<hardware::InSwitchLimits> {
+  static const Record<hardware::InSwitchLimits>& record();
+};
+template <>
 struct Described<hardware::TopologySpec> {
   static const Record<hardware::TopologySpec>& record();
 };

@@ -44,6 +44,13 @@ struct CableSpec {
   std::int64_t count = 1;
 };
 
+// What switches have to take part in collectives; 0: no limit.
+struct InSwitchLimits {
+  std::int64_t groups = 0;  // process groups whose collectives a switch takes part in at once
+  Bytes buffer;             // of a switch, for each group
+  BytesPerSecond rate;      // at which a switch reduces, counted as data arrive
+};
+
 struct TopologySpec {
   TopologyKind kind = TopologyKind::fat_tree;
   LinkClass link;
@@ -64,6 +71,7 @@ struct TopologySpec {
   // list
   std::vector<std::string> devices, switches;
   std::vector<CableSpec> links;
+  std::optional<InSwitchLimits> in_switch;        // not given: no limits
   double switch_watts = 0, switch_price_usd = 0;  // of one switch; 0: not known
 };
 

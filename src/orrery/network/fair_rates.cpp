@@ -88,6 +88,8 @@ void FairRates::set_bandwidth(std::uint32_t link, double bandwidth) {
   ORRERY_ASSERT(bandwidth > 0);
   links_[link].bandwidth = bandwidth;
   mark(link);
+  // A repair keeps rates that it does not find wrong; those of a link that is slower now are all too high.
+  for (const Use& use : links_[link].uses) { started_.push_back(use.flow); }
 }
 
 // ---- progressive filling -------------------------------------------------------------------------------------------

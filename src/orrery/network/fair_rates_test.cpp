@@ -228,5 +228,23 @@ TEST(FairRates, the_certificate_finds_rates_that_are_not_fair) {
   EXPECT_EQ(rates.rate(0), 2);
 }
 
+// Two flows on a link, one of them on a second one as well.
+TEST(FairRates, flows_of_a_link_that_changes_are_solved_again) {
+  for (const auto method : {FairRates::Method::local, FairRates::Method::full, FairRates::Method::automatic}) {
+    FairRates rates({2, 2}, method);
+    (void)rates.add(std::vector<std::uint32_t>{0});
+    (void)rates.add(std::vector<std::uint32_t>{0, 1});
+    const auto after = [&](std::uint32_t link, double bandwidth) {
+      rates.set_bandwidth(link, bandwidth);
+      rates.settle([](std::uint32_t, double) {});
+      EXPECT_FALSE(rates.uncertified());
+      return std::vector<double>{rates.rate(0), rates.rate(1)};
+    };
+    EXPECT_EQ(after(0, 1), (std::vector<double>{0.5, 0.5}));
+    EXPECT_EQ(after(1, 0.25), (std::vector<double>{0.75, 0.25}));
+    EXPECT_EQ(after(0, 4), (std::vector<double>{3.75, 0.25}));
+  }
+}
+
 }  // namespace
 }  // namespace orrery::network::fair_rates_test

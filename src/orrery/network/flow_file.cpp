@@ -72,8 +72,10 @@ class FlowReader {
       read_link();
     } else if (kind == "flow") {
       read_flow();
+    } else if (kind == "change") {
+      read_change();
     } else {
-      static const std::vector<std::string> kinds = {"case", "topo", "link", "flow", "note"};
+      static const std::vector<std::string> kinds = {"case", "topo", "link", "flow", "change", "note"};
       const auto near = nearest(kind, kinds);
       error(fmt::format("{} is not a kind of line; {}", quote(kind),
                         near ? fmt::format("did you mean {}?", *near) : "valid: " + join(kinds, ", ")));
@@ -126,6 +128,17 @@ class FlowReader {
       return error(fmt::format("link {}: the id is taken by an earlier line", *number_of_link));
     }
     flows_.links.push_back({*number_of_link, std::string(name), *bandwidth, *latency});
+  }
+
+  void read_change() {
+    const auto link = id("change of link");
+    const auto time = link ? number("time", false) : std::nullopt;
+    const auto bandwidth = time ? number("bandwidth", false) : std::nullopt;
+    if (!bandwidth) { return; }
+    check_end();
+    const auto known = links_.find(*link);
+    if (known == links_.end()) { return error(fmt::format("change: no earlier line has link {}", *link)); }
+    flows_.changes.push_back({known->second, *time, *bandwidth});
   }
 
   void read_flow() {

@@ -4,6 +4,7 @@
 //   topo WORDS... weighted=0|1
 //   link ID NAME BANDWIDTH LATENCY                    bytes/s, s
 //   flow ID START BYTES DEPENDENCIES ROUTE [FINISH]   s; lists of ids a,b,c or -; FINISH is ignored
+//   change LINK TIME BANDWIDTH                        the id of a link, s, bytes/s (0: it fails)
 //   note WORDS...
 //
 // Flows may depend on flows of later lines; links stand before the flows that use them. docs/format/flows.md.

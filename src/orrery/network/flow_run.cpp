@@ -39,6 +39,8 @@ class FlowRun {
       : flows_(flows),
         network_(bandwidths_of(flows), method),
         dependents_(dependents_of(flows.dependencies)),
+        changes_(flows.changes),
+        failed_(flows.links.size(), false),
         waits_(flows.size()),
         eligible_(flows.starts) {
     times_.finish.assign(flows.size(), 0.0);
@@ -52,8 +54,9 @@ class FlowRun {
       if (waits_[f] == 0) { starts.push_back({eligible_[f] + latency_of(f), f}); }
     }
     starts_ = Starts(Later{}, std::move(starts));
-    while (!starts_.empty() || !network_.empty()) { advance(); }
-    ORRERY_ASSERT(finished_ == flows_.size());
+    std::stable_sort(changes_.begin(), changes_.end(), [](const auto& a, const auto& b) { return a.time < b.time; });
+    while (!times_.stuck && (!starts_.empty() || !network_.empty())) { advance(); }
+    ORRERY_ASSERT(times_.stuck || finished_ == flows_.size());
     times_.updates = network_.updates();
     times_.full = network_.rates().counts().full;
     times_.repairs = network_.rates().counts().repairs;
@@ -75,10 +78,16 @@ class FlowRun {
   void advance() {
     double now = network_.empty() ? starts_.top().first : network_.next_end();
     if (!starts_.empty()) { now = std::min(now, starts_.top().first); }
+    const bool is_change = change_ < changes_.size() && changes_[change_].time <= now;
+    if (is_change) { now = changes_[change_].time; }
     const double until = now + kInstant * now;
     bool has_changed = false;
     if (!network_.empty() && network_.next_end() <= until) {
       for (const auto& [number, end] : network_.take_ended(until)) { finish(running_[number], end); }
+      has_changed = true;
+    }
+    for (; change_ < changes_.size() && changes_[change_].time <= until; ++change_) {
+      change(changes_[change_]);
       has_changed = true;
     }
     while (!starts_.empty() && starts_.top().first <= until) {
@@ -87,6 +96,19 @@ class FlowRun {
       has_changed = start(time, flow) || has_changed;
     }
     if (has_changed) { network_.settle(now); }
+  }
+
+  // A link that has failed carries almost nothing: rates stay positive.
+  void change(const LinkChange& change) {
+    constexpr double kFailed = 1e-12;  // bytes/s
+    network_.set_bandwidth(change.link, std::max(change.bandwidth, kFailed));
+    failed_[change.link] = change.bandwidth == 0;
+  }
+
+  [[nodiscard]] bool is_stuck(std::uint32_t f) const {
+    const auto route = flows_.routes[f];
+    return change_ == changes_.size() && flows_.bytes[f] > 0 &&
+           std::any_of(route.begin(), route.end(), [&](std::uint32_t link) { return failed_[link]; });
   }
 
   bool start(double time, std::uint32_t f) {
@@ -103,6 +125,7 @@ class FlowRun {
   }
 
   void finish(std::uint32_t f, double end) {
+    if (is_stuck(f)) { times_.stuck = times_.stuck.value_or(f); }
     ++finished_;
     times_.finish[f] = end;
     for (const std::uint32_t link : flows_.routes[f]) { times_.carried[link] += flows_.bytes[f]; }
@@ -115,6 +138,9 @@ class FlowRun {
   const FlowList& flows_;
   FlowNetwork network_;
   IndexLists dependents_;
+  std::vector<LinkChange> changes_;   // by time
+  std::size_t change_ = 0;            // the next one
+  std::vector<bool> failed_;          // links
   std::vector<std::uint32_t> waits_;  // by flow: dependencies that have not ended
   std::vector<double> eligible_;
   std::vector<std::uint32_t> running_;  // flows by their number in the network

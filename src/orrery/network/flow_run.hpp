@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -19,6 +20,12 @@ struct FlowLink {
   std::string name;
   double bandwidth = 0;  // bytes/s
   double latency = 0;    // seconds
+};
+
+// From a time on, a link has another bandwidth: it slows down, fails (0), or comes back.
+struct LinkChange {
+  std::uint32_t link = 0;
+  double time = 0, bandwidth = 0;  // seconds, bytes/s
 };
 
 // Lists of lists: item i of list f is items[first[f] + i], up to first[f + 1].
@@ -35,6 +42,7 @@ struct IndexLists {
 struct FlowList {
   std::string name;
   std::vector<FlowLink> links;
+  std::vector<LinkChange> changes;  // in any order; of one link and time, the last one holds
   // Flows share in proportion to 1 / (latency of the route), as TCP's do with their round-trip times; routes without
   // latency have the weight 1 / (1 s).
   bool is_weighted = false;
@@ -47,6 +55,7 @@ struct FlowList {
 
 struct FlowTimes {
   std::vector<double> finish;           // by flow
+  std::optional<std::uint32_t> stuck;   // a flow that waits for a link that has failed and does not come back
   std::vector<double> carried;          // bytes by link
   std::uint64_t updates = 0;            // of the rates
   std::uint64_t full = 0, repairs = 0;  // by method

@@ -60,6 +60,16 @@ TEST(FlowRun, weighted_flows_share_by_latency) {
             (std::vector<double>{4, 4.25}));
 }
 
+// 8 B at 2 B/s; from 1 s on at 1 B/s, from 3 s on not at all, from 5 s on at 4 B/s: 2 B, 2 B, nothing, 4 B in 1 s.
+TEST(FlowRun, links_slow_down_fail_and_come_back) {
+  EXPECT_NEAR(finish_of("link 0 l 2 0\nflow 0 0 8 - 0\nchange 0 5 4\nchange 0 1 1\nchange 0 3 0\n").front(), 6, 1e-9);
+  // A flow on another link takes no notice.
+  EXPECT_EQ(finish_of("link 0 l 2 0\nlink 1 m 2 0\nflow 0 0 2 - 0\nflow 1 0 8 - 1\nchange 0 1 0\n").back(), 4.0);
+  const FlowTimes times = run_flows(list_of("link 0 l 2 0\nflow 4 0 8 - 0\nchange 0 1 0\n"));
+  EXPECT_EQ(times.stuck, 0U);
+  EXPECT_EQ(error_of("link 0 l 2 0\nflow 0 0 8 - 0\nchange 1 1 0\n"), "f.txt:3: change: no earlier line has link 1");
+}
+
 // n hosts, leaves of `leaf` hosts with half as many uplinks, one flow for every pair; spine by destination.
 FlowList all_to_all(std::uint32_t n, std::uint32_t leaf, double bytes, double bandwidth) {
   const std::uint32_t uplinks = leaf / 2, fabric = n / leaf * uplinks;

@@ -27,7 +27,7 @@ Seconds price_ring_steps(const CollectiveCall& call, const network::Fabric& fabr
 
 Seconds price_transfer(Bytes bytes, const hardware::SecondTier& tier) {
   ORRERY_ASSERT(tier.bandwidth > BytesPerSecond(0));
-  return bytes > Bytes(0) ? tier.latency + bytes / tier.bandwidth : Seconds(0);
+  return bytes > Bytes(0) ? tier.latency + bytes / tier.rate() : Seconds(0);
 }
 
 Seconds price_tier(const CollectiveCall& call, const hardware::SecondTier& tier) {

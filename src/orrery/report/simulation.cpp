@@ -1,5 +1,7 @@
 #include "orrery/report/simulation.hpp"
 
+#include <algorithm>
+#include <array>
 #include <map>
 #include <tuple>
 #include <variant>
@@ -33,6 +35,66 @@ std::string ranges_text(const RankClass& ranks) {
     text += (i > 0 ? ", " : "") + (first == last ? std::to_string(first) : fmt::format("{}-{}", first, last));
   }
   return text;
+}
+
+constexpr std::array kTimes = {&results::SimulatedRank::finish_ns, &results::SimulatedRank::exposed_comm_ns,
+                               &results::SimulatedRank::compute_ns, &results::SimulatedRank::memory_ns,
+                               &results::SimulatedRank::idle_ns};
+
+Table table_of_times(const char* first) {
+  Table table;
+  table.column(first, Table::Align::left);
+  for (const char* header : {"finish ns", "exposed ns", "compute ns", "memory ns", "idle ns"}) { table.column(header); }
+  return table;
+}
+
+std::vector<std::string> cells_of(std::string first, const results::SimulatedRank& result) {
+  std::vector<std::string> cells = {std::move(first)};
+  for (const auto time : kTimes) { cells.push_back(std::to_string(result.*time)); }
+  return cells;
+}
+
+std::string classes_text(const std::vector<RankClass>& classes) {
+  Table table = table_of_times("ranks");
+  for (const RankClass& ranks : classes) { table.row(cells_of(ranges_text(ranks), ranks.result)); }
+  return table.text();
+}
+
+// More classes of ranks are summarised: quantiles of every column, and the ranks that finish last.
+constexpr std::size_t kMostClasses = 64;
+
+std::string summary_text(const results::RankRuns<results::SimulatedRank>& ranks, std::vector<RankClass> classes) {
+  Table table = table_of_times("of all ranks");
+  std::array<std::vector<std::pair<std::uint64_t, std::uint64_t>>, kTimes.size()> sorted;  // time, ranks
+  for (const auto& run : ranks.runs()) {
+    for (std::size_t i = 0; i < kTimes.size(); ++i) {
+      sorted[i].emplace_back(run.value.*kTimes[i], run.end - run.first);
+    }
+  }
+  for (auto& column : sorted) { std::sort(column.begin(), column.end()); }
+  const auto quantile = [&](std::size_t column, std::uint64_t percent) {
+    const std::uint64_t place = (ranks.size() - 1) * percent / 100;
+    std::uint64_t before = 0;
+    for (const auto& [time, count] : sorted[column]) {
+      if ((before += count) > place) { return time; }
+    }
+    return std::uint64_t{0};
+  };
+  for (const auto& [name, percent] :
+       {std::pair{"least", 0}, {"10 %", 10}, {"median", 50}, {"90 %", 90}, {"most", 100}}) {
+    std::vector<std::string> cells = {name};
+    for (std::size_t i = 0; i < kTimes.size(); ++i) {
+      cells.push_back(std::to_string(quantile(i, static_cast<std::uint64_t>(percent))));
+    }
+    table.row(std::move(cells));
+  }
+  constexpr std::size_t kLast = 4;
+  std::stable_sort(classes.begin(), classes.end(),
+                   [](const RankClass& a, const RankClass& b) { return a.result.finish_ns > b.result.finish_ns; });
+  table.title("last to finish");
+  for (std::size_t i = 0; i < kLast; ++i) { table.row(cells_of(ranges_text(classes[i]), classes[i].result)); }
+  return table.text() +
+         fmt::format("{} classes of ranks with equal times; each rank: --table ranks, --json\n", classes.size());
 }
 
 Node range_json(const std::pair<std::uint64_t, std::uint64_t>& range) {
@@ -86,15 +148,8 @@ std::string simulation_text(const results::Simulation& simulation, TextStyle sty
   const std::string makespan = fmt::format("{} ns", simulation.makespan_ns());
   std::string text = fmt::format("{}: {} ranks, {} semantics, {}\n\n", bold(makespan, style), simulation.ranks.size(),
                                  simulation.semantics, simulation.backend);
-  Table table;
-  table.column("ranks", Table::Align::left);
-  for (const char* header : {"finish ns", "exposed ns", "compute ns", "memory ns", "idle ns"}) { table.column(header); }
-  for (const RankClass& ranks : rank_classes(simulation.ranks)) {
-    const auto& result = ranks.result;
-    table.row({ranges_text(ranks), std::to_string(result.finish_ns), std::to_string(result.exposed_comm_ns),
-               std::to_string(result.compute_ns), std::to_string(result.memory_ns), std::to_string(result.idle_ns)});
-  }
-  text += table.text();
+  const std::vector<RankClass> classes = rank_classes(simulation.ranks);
+  text += classes.size() > kMostClasses ? summary_text(simulation.ranks, classes) : classes_text(classes);
   text += fmt::format("\n{} nodes, {} messages, {} events", simulation.nodes, simulation.messages, simulation.events);
   if (simulation.simulated_ranks < simulation.ranks.size()) {
     text += fmt::format("; {} of {} ranks simulated, the others are identical to these", simulation.simulated_ranks,
@@ -104,6 +159,7 @@ std::string simulation_text(const results::Simulation& simulation, TextStyle sty
     text += fmt::format("; graphs compared in {:.3g} s", *simulation.comparison_wall_s);
   }
   text += '\n';
+  text += path_text(simulation);
   for (const std::string& warning : simulation.warnings) { text += fmt::format("warning: {}\n", printable(warning)); }
   return text;
 }
@@ -137,6 +193,7 @@ Node simulation_head(const results::Simulation& simulation) {
                            {"classes", config::json_list(rank_classes(simulation.ranks), rank_class_json)},
                            {"stats", stats},
                            {"warnings", simulation.warnings}});
+  if (simulation.path) { config::add_fields(head, {{"critical_path", path_json(simulation)}}); }
   if (simulation.backend == "flow") {
     config::add_fields(head, {{"contention", contention_json(simulation.contention)}});
   }

@@ -10,6 +10,8 @@
 namespace orrery::report {
 
 [[nodiscard]] config::Node contention_json(const std::vector<results::SimulatedContention>& rows);
+[[nodiscard]] std::string path_text(const results::Simulation& simulation);  // empty without a path
+[[nodiscard]] config::Node path_json(const results::Simulation& simulation);
 // All but the tables.
 [[nodiscard]] config::Node simulation_head(const results::Simulation& simulation);
 [[nodiscard]] std::string with_tables(const config::Node& head, const results::Simulation& simulation,

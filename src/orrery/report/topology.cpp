@@ -4,12 +4,14 @@
 #include <cmath>
 #include <map>
 #include <numbers>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "orrery/config/json.hpp"
 #include "orrery/config/units_text.hpp"
+#include "orrery/report/topology_ring.hpp"
 
 namespace orrery::report {
 
@@ -18,11 +20,7 @@ namespace {
 using hardware::NetworkDimension;
 using hardware::Topology;
 
-struct Point {
-  double x = 0, y = 0;
-};
-
-constexpr double kGap = 60, kRow = 110, kMargin = 40;
+constexpr double kRow = 110, kMargin = 40;
 
 std::vector<Point> on_circle(std::size_t nodes) {
   std::vector<Point> points;
@@ -68,6 +66,7 @@ std::vector<Point> in_rows(const Topology& topology) {
 }
 
 std::vector<Point> places_of(const Topology& topology) {
+  if (topology.group_routers > 0) { return on_ring(topology); }
   const bool has_switches = topology.switches() > 0;
   if (has_switches) { return in_rows(topology); }
   const bool is_grid = !topology.levels.empty() && topology.levels.front().wiring == hardware::Wiring::ring;
@@ -87,6 +86,13 @@ std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<int, int>> bundles_o
 }
 
 constexpr const char* kColours[] = {"#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2"};
+
+// Of the curve of a cable: one that passes over other nodes of its row or column is bent.
+Point control_of(const Point& a, const Point& b, bool is_level) {
+  const bool is_straight = !is_level || std::hypot(b.x - a.x, b.y - a.y) <= 1.5 * kGap;
+  const double bend = is_straight ? 0 : 0.15;
+  return {(a.x + b.x) / 2 - bend * (b.y - a.y), (a.y + b.y) / 2 + bend * (b.x - a.x)};
+}
 
 std::string rate(double bytes_per_second) { return config::format_rate(BytesPerSecond(bytes_per_second)); }
 
@@ -136,20 +142,19 @@ std::string topology_svg(const Topology& topology) {
     width = std::max(width, point.x);
     height = std::max(height, point.y);
   }
+  const std::optional<Ring> ring = topology.group_routers > 0 ? std::optional(ring_of(topology)) : std::nullopt;
+  if (ring) { width = height = 2 * ring->edge; }  // with the names of groups
   std::string svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"{:.0f} {:.0f} {:.0f} {:.0f}\" font-family=\"sans-serif\" "
       "font-size=\"10\" text-anchor=\"middle\">\n",
       -kMargin, -kMargin, width + 2 * kMargin, height + 2 * kMargin);
   for (const auto& [ends, bundle] : bundles_of(topology)) {
     const Point &a = points[ends.first], &b = points[ends.second];
-    // A cable that passes over other nodes of its row or column is bent.
-    const double length = std::hypot(b.x - a.x, b.y - a.y);
-    const bool is_straight =
-        length <= 1.5 * kGap || topology.nodes[ends.first].height != topology.nodes[ends.second].height;
-    const double bend = is_straight ? 0 : 0.15;
+    const bool is_level = topology.nodes[ends.first].height == topology.nodes[ends.second].height;
+    const Point control = ring ? ring_control(*ring, points, ends) : control_of(a, b, is_level);
     svg += fmt::format(
         "<path d=\"M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"/>\n",
-        a.x, a.y, (a.x + b.x) / 2 - bend * (b.y - a.y), (a.y + b.y) / 2 + bend * (b.x - a.x), b.x, b.y,
+        a.x, a.y, control.x, control.y, b.x, b.y,
         kColours[static_cast<std::size_t>(bundle.second) % std::size(kColours)], std::min(bundle.first, 6));
   }
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -164,6 +169,7 @@ std::string topology_svg(const Topology& topology) {
     for (const char c : topology.nodes[i].name) { name += c == '&' ? "&amp;" : c == '<' ? "&lt;" : std::string(1, c); }
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n", points[i].x, points[i].y + 3.5, name);
   }
+  if (ring) { svg += ring_labels(*ring); }
   return svg + "</svg>\n";
 }
 

@@ -15,8 +15,8 @@ namespace orrery::report {
 [[nodiscard]] config::Node topology_json(const hardware::TopologyFigures& figures,
                                          const std::vector<hardware::NetworkDimension>& dimensions);
 
-// Switches above their devices, by height; networks without levels of switches on a grid or a circle. Cables between
-// the same two nodes are one line with their number.
+// Switches above their devices, by height; a dragonfly as a ring of groups, with its global cables inside; networks
+// without levels of switches on a grid or a circle. Cables between the same two nodes are one line with their number.
 [[nodiscard]] std::string topology_svg(const hardware::Topology& topology);
 [[nodiscard]] std::string topology_dot(const hardware::Topology& topology);
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "orrery/results/critical_path.hpp"
 #include "orrery/results/rank_runs.hpp"
 #include "orrery/results/simulation_tables.hpp"
 
@@ -62,6 +63,7 @@ struct Simulation {
   std::optional<SimulationTables> tables;       // if requested
   std::vector<SimulatedContention> contention;  // backend "flow": the largest loss first
   std::vector<LinkUse> link_uses;               // backend "flow" on a topology, if requested
+  std::optional<CriticalPath> path;             // physical semantics, if requested
   std::uint64_t nodes = 0;                      // of all simulated graphs
   std::uint64_t events = 0;
   std::uint64_t messages = 0;  // delivered

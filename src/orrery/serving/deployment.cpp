@@ -89,7 +89,7 @@ Result<void> BuiltPool::finish() {
       return fail({{}, 0, 0, "--preemption"},
                   fmt::format("swap needs host memory, and cluster {} states none", quote(in.cluster.name)));
     }
-    shape_.swap_token = ticks_of(memory_.kv_per_token / tier.bandwidth);
+    shape_.swap_token = ticks_of(memory_.kv_per_token / tier.rate());
   }
   return {};
 }

@@ -231,7 +231,8 @@ Result<ClassJob> read_class_job(const hardware::Cluster& cluster, const ClassFil
   job.machine = machine_on(cluster);
   job.machine.backend = Backend::flow;
   job.machine.tables = files.tables;
-  job.machine.spans = files.spans || files.tables;
+  job.machine.explain = files.explain;
+  job.machine.spans = files.spans || files.tables || files.explain;
   job.egress = classes.egress;
   job.class_ranks = classes.class_ranks;
   for (const network::Extent& digit : classes.layout) {

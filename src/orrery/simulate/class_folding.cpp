@@ -165,8 +165,21 @@ class ObstacleSearch {
 
 }  // namespace
 
+namespace {
+
+bool shares_pool(const hardware::Cluster& cluster, const ClassJob& job) {
+  return !cluster.second_tier.levels.empty() &&
+         std::any_of(job.classes.begin(), job.classes.end(), [](const ClassGraph& one) {
+           return std::any_of(one.graph.nodes.begin(), one.graph.nodes.end(),
+                              [](const NodeTask& task) { return task.act == Act::memory; });
+         });
+}
+
+}  // namespace
+
 std::optional<FoldObstacle> fold_obstacle(const hardware::Cluster& cluster, const ClassJob& job) {
   if (cluster.topology) { return FoldObstacle{"ranks of a class share the links of the topology", false}; }
+  if (shares_pool(cluster, job)) { return FoldObstacle{"ranks of a class share the pool of memory", false}; }
   return ObstacleSearch(cluster, job).run();
 }
 
@@ -226,7 +239,9 @@ class FlowJobBuilder {
     RankGraph graph = job_.classes[c].graph;
     for (std::uint32_t node = 0; node < graph.nodes.size(); ++node) {
       NodeTask& task = graph.nodes[node];
-      if (task.act == Act::collective && task.group != kWholeMachine) { task.group = group_of(task.group - 1, rank); }
+      if ((task.act == Act::collective || is_combined(task)) && task.group != kWholeMachine) {
+        task.group = group_of(task.group - 1, rank);
+      }
       if (!is_message(task)) { continue; }
       const std::uint32_t peer = peers.of(node, rank);
       task.peer = flow_.simulated[peer];
@@ -309,7 +324,7 @@ FoldedJob folded(const hardware::Cluster& cluster, const ClassJob& job, Folding 
     by_class = made.unfolded_because.empty();
     if (by_class) {
       colours = class_colours(job);
-    } else if (!cluster.topology) {
+    } else if (!cluster.topology && !shares_pool(cluster, job)) {
       colours = fine_colours(layout_of(cluster, job), job);
     }
     if (colours) { made.unfolded_because.clear(); }

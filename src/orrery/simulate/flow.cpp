@@ -7,7 +7,10 @@
 #include <tuple>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "orrery/network/names.hpp"
+#include "orrery/simulate/critical_path.hpp"
 #include "orrery/simulate/flow_machine.hpp"
 #include "orrery/simulate/physical_result.hpp"
 #include "orrery/simulate/tables.hpp"
@@ -57,6 +60,21 @@ std::vector<results::SimulatedContention> contention_of(const FlowJob& job, cons
   return rows;
 }
 
+std::string activity_of(const FlowJob& flow, const NodeTask& task) {
+  if (task.act == Act::collective) {
+    return fmt::format("{} of {}", activity_name(task), flow.kinds[flow.groups[task.group].kind]);
+  }
+  return task.act == Act::memory ? flow.kinds[kMemory] : activity_name(task);
+}
+
+results::CriticalPath path_of(const FlowJob& flow, const FlowMachine& machine) {
+  return critical_path({flow.job, machine.nodes(), machine.match(),
+                        [&](const NodeTask& task) { return activity_of(flow, task); },
+                        [&](std::uint32_t rank, std::uint32_t node) { return machine.parts_of(rank, node); },
+                        [&](std::uint32_t rank) { return flow.ranks_for(rank); },
+                        [&](std::uint32_t link) { return machine.ends_of_link(link); }});
+}
+
 // Simulated ranks by the real ranks that they stand for.
 void name_ranks(const FlowJob& flow, results::Simulation& simulation) {
   if (flow.job.real_ranks.empty()) { return; }
@@ -64,6 +82,9 @@ void name_ranks(const FlowJob& flow, results::Simulation& simulation) {
     if (rank != results::SimulatedLink::kSwitch) { rank = flow.job.real_ranks[rank]; }
   };
   for (auto& span : simulation.spans) { name(span.rank); }
+  if (simulation.path) {
+    for (auto& step : simulation.path->steps) { name(step.rank); }
+  }
   simulation.representatives = flow.job.real_ranks;
   if (!simulation.tables) { return; }
   for (auto& row : simulation.tables->operators) { name(row.rank); }
@@ -82,6 +103,7 @@ results::Simulation result_of(const FlowJob& flow, const FlowMachine& machine) {
     simulation.tables->collectives = collectives_of(flow.job, machine);
   }
   simulation.contention = contention_of(flow, machine);
+  if (flow.job.explain) { simulation.path = path_of(flow, machine); }
   if (flow.by_link) { simulation.link_uses = machine.link_uses(); }
   simulation.events = machine.rounds().events();
   simulation.messages = machine.messages();

@@ -26,12 +26,12 @@ FlowShare share_of(Seconds load, Seconds time) {
   return static_cast<FlowShare>(std::llround(share * static_cast<double>(kWholeShare)));
 }
 
-// Ports of devices, and behind them those of the topology's links, each in the class of its level.
+// Ports of devices, and behind them those of the topology's links, each in the class of its level, and of a pool.
 std::uint32_t ports_of(const FlowJob& job) {
   const auto classes = static_cast<std::uint32_t>(job.cluster.dimensions.size()) + 1;
   const auto ranks = static_cast<std::uint32_t>(job.job.rank_graphs.size());
   const std::size_t links = job.devices.empty() ? 0 : hardware::build(*job.cluster.topology).links.size();
-  return classes * (2 * ranks + static_cast<std::uint32_t>(links));
+  return classes * (2 * ranks + static_cast<std::uint32_t>(links) + PoolLevels(job).ports());
 }
 
 // The ports of links from which uses are kept; none, unless the job asks for them.
@@ -53,9 +53,11 @@ FlowMachine::FlowMachine(const FlowJob& job, bool shared, std::optional<std::uin
       match_(job.job),
       collectives_(match_.all().size()),
       flows_(ports_of(job), dimensions_ + 1, shared, first_link_port(job)),
+      pool_(job),
       counts_(job.job.tables ? 2 * (dimensions_ + 1) * job.job.rank_graphs.size() : 0),
       apart_(apart) {
   if (!job.devices.empty()) { topology_.emplace(job.cluster, job.devices); }
+  first_pool_port_ = ports_of(job) / (dimensions_ + 1) - pool_.ports();
 }
 
 void FlowMachine::run() {
@@ -182,6 +184,7 @@ std::vector<results::LinkUse> FlowMachine::link_uses() const {
   const auto ports = 2 * static_cast<std::uint32_t>(job_.rank_graphs.size());
   for (const auto& [who, use] : flows_.port_uses()) {
     const FlowKind& kind = flow_kinds_[who.first];
+    if (who.second / (dimensions_ + 1) >= first_pool_port_) { continue; }
     const std::uint32_t number = who.second / (dimensions_ + 1) - ports;
     const hardware::TopologyLink& link = topology_->topology().links[number];
     results::LinkUse& made = uses[{kind.kind, number}];
@@ -250,6 +253,8 @@ const FlowMachine::Call& FlowMachine::collective_call(const NodeTask& task) {
   call.algorithm = traffic.price.algorithm;
   if (traffic.price.time == infinite<Seconds>()) { return call; }
   call.time = picoseconds(traffic.price.time);
+  call.latency = picoseconds(traffic.price.base + traffic.price.latency);
+  call.reduction = picoseconds(traffic.price.reduction);
   for (const network::PortLoad& load : traffic.ports) {
     call.loads.push_back({static_cast<std::uint16_t>(load.dimension), share_of(load.out, traffic.price.time),
                           share_of(load.in, traffic.price.time), static_cast<std::uint64_t>(load.sent.value()),
@@ -301,10 +306,12 @@ void FlowMachine::join(std::uint32_t rank, std::uint32_t node) {
 void FlowMachine::access_memory(std::uint32_t rank, std::uint32_t node) {
   const NodeTask& task = job_.rank_graphs[rank].nodes[node];
   const hardware::SecondTier& tier = flow_job_.cluster.second_tier;
-  const Seconds load = Bytes(static_cast<double>(task.amount)) / tier.bandwidth;
-  const Seconds time = tier.latency + load;
-  const FlowShare share = share_of(load, time);
-  demands_.push_back({port(rank, static_cast<std::uint16_t>(dimensions_), task.tag == kLoad), share});
+  const Seconds time = tier.latency + pool_.slowest(rank, task).second;
+  const Seconds link = Bytes(static_cast<double>(task.amount)) / tier.bandwidth;
+  demands_.push_back({port(rank, static_cast<std::uint16_t>(dimensions_), task.tag == kLoad), share_of(link, time)});
+  for (const PoolLevels::Need& need : pool_.needs(rank, task)) {
+    demands_.push_back({(first_pool_port_ + need.port) * (dimensions_ + 1) + dimensions_, share_of(need.time, time)});
+  }
   start_flow(picoseconds(time), {kind_for(rank, kMemory), flow_job_.ranks_for(rank)},
              {.memory_rank = rank, .memory_node = node});
 }
@@ -320,6 +327,7 @@ const FlowMachine::Call& FlowMachine::message_call(std::uint32_t rank, const Nod
   const network::Traffic traffic = fabric_.transfer_traffic(Bytes(static_cast<double>(bytes)), dimension);
   const FlowShare share = share_of(traffic.ports[0].out, traffic.price.time);
   found->second.time = picoseconds(traffic.price.time);
+  found->second.latency = picoseconds(traffic.price.time - traffic.ports[0].out);
   found->second.loads = {{dimension, share, share, bytes, bytes}};
   if (topology_) {
     add_links(found->second, topology_->message(rank, task.peer, static_cast<double>(bytes)), traffic.price.time);

@@ -14,14 +14,17 @@
 #include <vector>
 
 #include "orrery/network/fabric.hpp"
+#include "orrery/results/simulation.hpp"
 #include "orrery/results/simulation_tables.hpp"
 #include "orrery/simulate/collective_match.hpp"
+#include "orrery/simulate/critical_path.hpp"
 #include "orrery/simulate/envelope_matcher.hpp"
 #include "orrery/simulate/flow_job.hpp"
 #include "orrery/simulate/flows.hpp"
 #include "orrery/simulate/kernel_clock.hpp"
 #include "orrery/simulate/physical_event.hpp"
 #include "orrery/simulate/physical_nodes.hpp"
+#include "orrery/simulate/pool_levels.hpp"
 #include "orrery/simulate/topology_loads.hpp"
 
 namespace orrery::simulate {
@@ -58,6 +61,9 @@ class FlowMachine {
   // Of a job that asks for it: what each kind of traffic had of each link of the topology.
   [[nodiscard]] std::vector<results::LinkUse> link_uses() const;
   [[nodiscard]] std::uint64_t messages() const { return messages_; }  // flows that have ended
+  // Of a node that has ended: what its time consists of (flow_parts.cpp), and the ends of the link that it names.
+  [[nodiscard]] NodeParts parts_of(std::uint32_t rank, std::uint32_t node) const;
+  [[nodiscard]] std::pair<std::string, std::string> ends_of_link(std::uint32_t link) const;
   [[nodiscard]] std::optional<Unreceived> unreceived() const {
     return matcher_.unreceived(
         [this](std::uint32_t number) -> const Continuation& { return messages_in_flight_[number].sender; });
@@ -75,7 +81,8 @@ class FlowMachine {
   };
   // A collective or message that is alone.
   struct Call {
-    std::uint64_t time = 0;  // picoseconds
+    std::uint64_t time = 0;                    // picoseconds
+    std::uint64_t latency = 0, reduction = 0;  // of it
     CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
     std::vector<Load> loads;
     std::vector<PortDemand> links;  // of the topology
@@ -111,6 +118,8 @@ class FlowMachine {
   void end_flow(std::uint32_t flow);
   void start_flow(std::uint64_t time, const FlowKind& kind, const Use& use);
   [[nodiscard]] const Call& collective_call(const NodeTask& task);
+  [[nodiscard]] const Call* known_call(std::uint32_t rank, const NodeTask& task) const;
+  [[nodiscard]] NodeParts parts_of_call(const Call& call, bool is_message) const;
   [[nodiscard]] const Call& message_call(std::uint32_t rank, const NodeTask& task);
   // Outgoing ports first: of two full ports that limit a call alike, the one with the lower number is reported, which
   // must not depend on the ranks.
@@ -139,7 +148,9 @@ class FlowMachine {
   std::map<std::tuple<std::uint32_t, Collective, std::uint64_t>, Call> calls_;
   std::map<std::tuple<std::uint64_t, std::uint16_t, std::uint32_t, std::uint32_t>, Call> transfers_;
   std::optional<TopologyLoads> topology_;
-  std::vector<Live> live_;  // by flow
+  PoolLevels pool_;
+  std::uint32_t first_pool_port_ = 0;  // behind those of links
+  std::vector<Live> live_;             // by flow
   Pool<Message> messages_in_flight_;
   EnvelopeMatcher matcher_;
   std::vector<PortCount> counts_;

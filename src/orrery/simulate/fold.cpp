@@ -231,6 +231,7 @@ class Folder {
 
 FoldedJob fold(FlowJob job) {
   if (!job.devices.empty()) { return {std::move(job), "ranks that are alike share the links of the topology"}; }
+  if (!job.cluster.second_tier.levels.empty()) { return {std::move(job), "ranks that are alike share the pool"}; }
   Refinement refined(job);
   refined.run();
   FoldedJob made;

@@ -290,7 +290,8 @@ Result<SimulationJob> read_machine(const SimulationFiles& files) {
   SimulationJob job;
   job.semantics = files.semantics;
   job.backend = files.backend;
-  job.spans = files.spans || files.tables;
+  job.explain = files.explain;
+  job.spans = files.spans || files.tables || files.explain;
   job.tables = files.tables;
   Failure failure;
   const auto take = [&](auto& into, auto&& result) {

@@ -11,6 +11,7 @@
 #include "orrery/simulate/inputs.hpp"
 #include "orrery/simulate/rank_graphs.hpp"
 #include "orrery/simulate/read_inputs.hpp"
+#include "orrery/simulate/stragglers.hpp"
 
 namespace orrery::simulate {
 
@@ -31,8 +32,9 @@ struct SimulationJob {
   Warnings warnings;
   // Why custom collectives would not end with their own messages only; messages of nodes may complete them.
   std::vector<Diagnostic> possible_deadlocks;
-  bool spans = false;   // record the start and end of every node
-  bool tables = false;  // collect results::SimulationTables; needs spans
+  bool spans = false;    // record the start and end of every node
+  bool tables = false;   // collect results::SimulationTables; needs spans
+  bool explain = false;  // find results::CriticalPath, under physical semantics; needs spans
 };
 
 // Where the inputs are, as on ASTRA-sim's command line.
@@ -44,8 +46,9 @@ struct SimulationFiles {
   SystemFlags flags;
   Semantics semantics = Semantics::astra_sim;
   Backend backend = Backend::congestion_unaware;
-  bool spans = false, tables = false;  // see SimulationJob
-  int threads = 0;                     // for reading graphs; the result does not depend on it
+  bool spans = false, tables = false, explain = false;  // see SimulationJob
+  std::vector<Straggler> stragglers;                    // physical semantics; every rank is simulated then
+  int threads = 0;                                      // for reading graphs; the result does not depend on it
 };
 
 [[nodiscard]] Result<SimulationJob> read_job(const SimulationFiles& files);

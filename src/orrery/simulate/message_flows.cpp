@@ -2,15 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "orrery/config/codec.hpp"
+#include "orrery/config/units_text.hpp"
 #include "orrery/hardware/routes.hpp"
 #include "orrery/hardware/topology.hpp"
 #include "orrery/network/fabric.hpp"
+#include "orrery/network/names.hpp"
 #include "orrery/network/stepped_collective.hpp"
+#include "orrery/network/switch_tree.hpp"
 #include "orrery/simulate/topology_loads.hpp"
 
 namespace orrery::simulate {
@@ -66,8 +71,14 @@ Rules rules_of(const hardware::Cluster& cluster, std::string_view protocol_name,
         rules.levels.push_back({protocol.tree_step.value(), payload});
         break;
       case CollectiveAlgorithm::in_switch:
-        rules.base = std::max(rules.base, link.in_switch_base);
-        rules.levels.push_back({link.in_switch_step.value(), payload});
+        // A link class without figures of its own for switches: half of its latency on each link.
+        if (link.in_switch_efficiency > 0) {
+          rules.base = std::max(rules.base, link.in_switch_base);
+          rules.levels.push_back({link.in_switch_step.value(), payload});
+        } else {
+          rules.base = std::max(rules.base, protocol.tree_base);
+          rules.levels.push_back({link.latency.value() / 2, payload});
+        }
         break;
       case CollectiveAlgorithm::automatic:
       case CollectiveAlgorithm::ring:
@@ -115,6 +126,41 @@ bool goes_round(Collective collective) {
          collective == Collective::reduce_scatter;
 }
 
+// The ranks r, r + groups, r + 2 groups, ... are one group.
+std::vector<network::SteppedCollective> calls_of(const network::SteppedCollective& all, std::uint32_t groups) {
+  std::vector<network::SteppedCollective> calls;
+  for (std::uint32_t group = 0; group < groups; ++group) {
+    network::SteppedCollective call = all;
+    call.nodes.clear();
+    for (std::uint32_t rank = group; rank < all.schedule.members; rank += groups) {
+      call.nodes.push_back(all.nodes[rank]);
+    }
+    call.schedule.members = static_cast<std::uint32_t>(call.nodes.size());
+    call.block_bytes = all.block_bytes * network::block_count(all.schedule) / network::block_count(call.schedule);
+    calls.push_back(std::move(call));
+  }
+  return calls;
+}
+
+// A tree for the group whose switches all have room for it; nothing: none has. `served`: groups by node.
+std::optional<network::SwitchTree> free_tree(const hardware::Topology& topology,
+                                             const std::vector<std::uint32_t>& nodes, std::uint32_t group,
+                                             std::int64_t limit, std::vector<std::int64_t>& served) {
+  constexpr std::uint32_t kTries = 16;  // roots
+  for (std::uint32_t i = 0; i < (limit > 0 ? kTries : 1); ++i) {
+    auto tree = network::switch_tree(topology, nodes, group + i);
+    if (!tree) { return std::nullopt; }
+    const auto is_switch = [&](std::uint32_t node) { return node >= topology.devices; };
+    const bool is_free = limit == 0 || std::none_of(tree->nodes.begin(), tree->nodes.end(), [&](std::uint32_t node) {
+                           return is_switch(node) && served[node] >= limit;
+                         });
+    if (!is_free) { continue; }
+    for (const std::uint32_t node : tree->nodes) { ++served[node]; }
+    return tree;
+  }
+  return std::nullopt;
+}
+
 network::Group everyone(const hardware::Cluster& cluster) {
   network::Group group;
   for (std::size_t d = 0; d < cluster.dimensions.size(); ++d) {
@@ -137,48 +183,138 @@ void note_busiest(const hardware::Topology& topology, const std::vector<network:
 
 }  // namespace
 
-std::string refusal_of(const hardware::Cluster& cluster, Collective collective, CollectiveAlgorithm algorithm) {
-  if (algorithm == CollectiveAlgorithm::automatic) { return {}; }
-  const auto members = static_cast<std::uint32_t>(cluster.devices);
-  if (algorithm == CollectiveAlgorithm::in_switch) {
-    const hardware::Topology topology = hardware::build(*cluster.topology);
-    const auto devices = devices_of(cluster, parallel::rank_order(cluster), members);
-    if (common_switch(topology, devices) == topology.nodes.size()) {
-      return fmt::format("in_switch needs a switch that all {} devices have a cable to", members);
+namespace {
+
+// A call in the only switch has the closed form's schedule, if that has it; others, and switches with limits, are
+// trees.
+bool has_one_switch(const hardware::Cluster& cluster, const hardware::Topology& topology, Collective collective,
+                    const std::vector<std::uint32_t>& devices) {
+  const auto members = static_cast<std::uint32_t>(devices.size());
+  return !cluster.topology->in_switch && common_switch(topology, devices) < topology.nodes.size() &&
+         network::refusal(member_schedule(collective, CollectiveAlgorithm::in_switch, members)).empty();
+}
+
+std::string name_of_usual(Collective collective) { return std::string(config::enum_name(usual_algorithm(collective))); }
+
+// Several calls in switches; those that find no switch with room run without.
+struct SwitchRun {
+  network::TreeCalls calls;
+  network::TreeLimits limits;
+  std::string note;
+};
+
+SwitchRun switch_run(const hardware::Cluster& cluster, const hardware::Topology& topology,
+                     const std::vector<network::SteppedCollective>& groups, Bytes bytes) {
+  SwitchRun run;
+  const hardware::InSwitchLimits limits = cluster.topology->in_switch.value_or(hardware::InSwitchLimits{});
+  run.limits = {limits.buffer.value(), limits.rate.value()};
+  const bool has_buffer = network::tree_chunks(bytes.value(), run.limits) > 0;
+  std::vector<std::int64_t> served(topology.nodes.size(), 0);
+  for (std::uint32_t group = 0; group < groups.size(); ++group) {
+    const network::SteppedCollective& call = groups[group];
+    auto tree = has_buffer ? free_tree(topology, call.nodes, group, limits.groups, served) : std::nullopt;
+    if (tree) {
+      run.calls.trees.push_back({std::move(*tree), call.schedule.collective, bytes.value(), call.nodes.front()});
+    } else {
+      run.calls.others.push_back(call);
     }
   }
-  return network::refusal(member_schedule(collective, algorithm, members));
+  const std::string usual = name_of_usual(groups.front().schedule.collective);
+  if (!has_buffer) {
+    run.note =
+        fmt::format("in_switch: the buffer of {} holds no two chunks of {} ({} chunks at most): {} instead",
+                    config::format_bytes(limits.buffer), config::format_bytes(bytes), network::kMostTreeChunks, usual);
+  } else if (!run.calls.others.empty()) {
+    run.note = fmt::format("in_switch: switches serve {} groups at once: {} of {} groups use {} instead", limits.groups,
+                           run.calls.others.size(), groups.size(), usual);
+  }
+  return run;
+}
+
+void note_times(const hardware::Topology& topology, const Rules& rules, const network::SteppedTimes& times,
+                MessageFlows& made) {
+  made.time = rules.base + Seconds(*std::max_element(times.finish.begin(), times.finish.end()));
+  made.messages = times.messages;
+  made.updates = times.updates;
+  note_busiest(topology, rules.levels, times.carried, made);
+}
+
+std::string protocol_name(const hardware::Cluster& cluster, Collective collective, Bytes bytes,
+                          CollectiveAlgorithm algorithm) {
+  const network::Price price = network::Fabric(cluster).price(collective, bytes, everyone(cluster), algorithm);
+  return std::isfinite(price.time.value()) ? std::string(price.protocol) : std::string();
+}
+
+}  // namespace
+
+std::string refusal_of(const hardware::Cluster& cluster, Collective collective, CollectiveAlgorithm algorithm,
+                       std::uint32_t groups) {
+  const auto members = static_cast<std::uint32_t>(cluster.devices);
+  if (members % groups != 0 || groups == members) {
+    return fmt::format("{} groups: must divide the {} ranks, with at least 2 ranks in a group", groups, members);
+  }
+  if (algorithm == CollectiveAlgorithm::automatic) { return {}; }
+  if (algorithm != CollectiveAlgorithm::in_switch) {
+    return network::refusal(member_schedule(collective, algorithm, members / groups));
+  }
+  const hardware::Topology topology = hardware::build(*cluster.topology);
+  const auto devices = devices_of(cluster, parallel::rank_order(cluster), members);
+  if (has_one_switch(cluster, topology, collective, devices)) {
+    return network::refusal(member_schedule(collective, algorithm, members));
+  }
+  if (auto refusal = network::tree_refusal(collective); !refusal.empty()) { return refusal; }
+  if (!network::switch_tree(topology, devices)) {
+    return fmt::format("in_switch needs switches that lead to all {} devices", members);
+  }
+  const std::uint64_t messages =
+      groups * network::message_count(member_schedule(collective, usual_algorithm(collective), members / groups));
+  if (cluster.topology->in_switch && messages > network::kMostHeldMessages) {
+    return fmt::format(
+        "in_switch with limits: groups that the switches do not serve would have {} messages; at most {}", messages,
+        network::kMostHeldMessages);
+  }
+  return {};
 }
 
 MessageFlows simulate_messages(const hardware::Cluster& cluster, Collective collective, Bytes bytes,
-                               CollectiveAlgorithm algorithm, std::vector<double> pair_bytes) {
+                               CollectiveAlgorithm algorithm, std::vector<double> pair_bytes, std::uint32_t groups) {
   if (algorithm == CollectiveAlgorithm::automatic) { algorithm = usual_algorithm(collective); }
   const auto members = static_cast<std::uint32_t>(cluster.devices);
   const hardware::Topology topology = hardware::build(*cluster.topology);
   hardware::Routes routes(topology);
   network::SteppedCollective call;
-  call.schedule = member_schedule(collective, algorithm, members);
   call.nodes = devices_of(cluster, parallel::rank_order(cluster), members);
-  if (algorithm == CollectiveAlgorithm::in_switch) { call.nodes.push_back(common_switch(topology, call.nodes)); }
+  const bool one_switch = algorithm == CollectiveAlgorithm::in_switch && groups == 1 &&
+                          has_one_switch(cluster, topology, collective, call.nodes);
+  const bool in_trees = algorithm == CollectiveAlgorithm::in_switch && !one_switch;
+  call.schedule = member_schedule(collective, in_trees ? usual_algorithm(collective) : algorithm, members);
+  if (one_switch) { call.nodes.push_back(common_switch(topology, call.nodes)); }
   if (collective != Collective::barrier) {
     call.block_bytes = bytes.value() / static_cast<double>(network::block_count(call.schedule));
   }
   call.pair_bytes = std::move(pair_bytes);
-  std::vector<network::SteppedCollective> calls = {call};
+  std::vector<network::SteppedCollective> calls = groups == 1 ? std::vector{call} : calls_of(call, groups);
+  MessageFlows made;
+  made.algorithm = algorithm;
+  const std::string protocol = protocol_name(cluster, collective, bytes, algorithm);
+  if (in_trees) {
+    network::MemberSchedule in_switch = call.schedule;
+    in_switch.algorithm = CollectiveAlgorithm::in_switch;
+    Rules rules = rules_of(cluster, protocol, in_switch);
+    const Rules others = rules_of(cluster, protocol, call.schedule);
+    const SwitchRun run = switch_run(cluster, topology, calls, bytes);
+    made.note = run.note;
+    if (run.calls.trees.empty()) { made.algorithm = call.schedule.algorithm; }
+    if (!run.calls.others.empty()) { rules.base = std::max(rules.base, others.base); }
+    note_times(topology, rules, network::run_trees(routes, rules.levels, others.levels, run.calls, run.limits), made);
+    return made;
+  }
   const bool is_ring = call.schedule.algorithm == CollectiveAlgorithm::ring && goes_round(collective);
-  if (is_ring && topology.has_scale_up && cluster.devices > cluster.node_size()) {
+  if (is_ring && groups == 1 && topology.has_scale_up && cluster.devices > cluster.node_size()) {
     calls = rings_of(call, static_cast<std::uint32_t>(cluster.node_size()));
   }
-  const network::Price price = network::Fabric(cluster).price(collective, bytes, everyone(cluster), algorithm);
-  const bool is_priced = std::isfinite(price.time.value());
-  const Rules rules = rules_of(cluster, is_priced ? price.protocol : std::string_view(), call.schedule);
-  const network::SteppedTimes times = network::run_collectives(routes, rules.levels, calls);
-  MessageFlows made;
-  made.time = rules.base + Seconds(*std::max_element(times.finish.begin(), times.finish.end()));
-  made.algorithm = algorithm;
-  made.messages = times.messages;
-  made.updates = times.updates;
-  note_busiest(topology, rules.levels, times.carried, made);
+  const Rules rules = rules_of(cluster, protocol, call.schedule);
+  note_times(topology, rules, network::run_collectives(routes, rules.levels, calls), made);
   return made;
 }
 

@@ -22,15 +22,19 @@ struct MessageFlows {
   std::uint64_t messages = 0, updates = 0;  // of the rates
   std::string busiest = "none";             // "leaf0 to spine1"
   double busiest_use = 0;                   // part of `time` that the link needs for its bytes
+  std::string note;                         // in_switch: what runs without switches, and why
 };
 
 // Why an algorithm does not carry out the operation here; empty if it does.
 [[nodiscard]] std::string refusal_of(const hardware::Cluster& cluster, Collective collective,
-                                     CollectiveAlgorithm algorithm);
+                                     CollectiveAlgorithm algorithm, std::uint32_t groups = 1);
 
 // `automatic`: the first of ring, direct, tree that is usual for the operation. `pair_bytes`: of an all_to_all with
-// unequal parts, bytes from i to j at [i x members + j]. The cluster has a topology.
+// unequal parts, bytes from i to j at [i x members + j]. The cluster has a topology. `groups`: so many equal groups run
+// the operation at once; rank r is in group r modulo groups. in_switch: in the only switch, or up and down a tree of
+// switches (network/switch_tree.hpp) within the limits of the topology.
 [[nodiscard]] MessageFlows simulate_messages(const hardware::Cluster& cluster, Collective collective, Bytes bytes,
-                                             CollectiveAlgorithm algorithm, std::vector<double> pair_bytes = {});
+                                             CollectiveAlgorithm algorithm, std::vector<double> pair_bytes = {},
+                                             std::uint32_t groups = 1);
 
 }  // namespace orrery::simulate

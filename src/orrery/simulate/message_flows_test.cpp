@@ -57,11 +57,34 @@ TEST(MessageFlows, rings_use_the_ports_of_all_devices_of_a_domain) {
   EXPECT_NEAR(run.busiest_use, 1, 0.01);
 }
 
-TEST(MessageFlows, a_switch_reduces_only_for_devices_that_are_on_it) {
-  const std::string refusal = refusal_of(tree(1), Collective::all_reduce, CollectiveAlgorithm::in_switch);
-  EXPECT_EQ(refusal, "in_switch needs a switch that all 16 devices have a cable to");
-  EXPECT_EQ(refusal_of(tree(1), Collective::all_reduce, CollectiveAlgorithm::halving_doubling), "");
+// Up and down a tree of two levels: the buffer passes each port once each way, in chunks of 1/64 of it.
+TEST(MessageFlows, switches_reduce_up_a_tree) {
+  const double bytes = 1 << 30;
+  const auto run = simulate_messages(tree(1), Collective::all_reduce, Bytes(bytes), CollectiveAlgorithm::in_switch);
+  EXPECT_EQ(run.algorithm, CollectiveAlgorithm::in_switch);
+  EXPECT_EQ(run.note, "");
+  EXPECT_NEAR(run.time.value() / (bytes / 1e9), 1, 0.06);
+  EXPECT_EQ(refusal_of(tree(1), Collective::barrier, CollectiveAlgorithm::in_switch), "");
+  EXPECT_NE(refusal_of(tree(1), Collective::gather, CollectiveAlgorithm::in_switch), "");
   EXPECT_NE(refusal_of(tree(1), Collective::all_to_all, CollectiveAlgorithm::tree), "");
+}
+
+TEST(MessageFlows, groups_beyond_the_limit_of_the_switches_use_rings) {
+  auto cluster = tree(1);
+  cluster.topology->in_switch.emplace().groups = 2;
+  const Bytes bytes(1 << 24);
+  const auto run = simulate_messages(cluster, Collective::all_reduce, bytes, CollectiveAlgorithm::in_switch, {}, 4);
+  EXPECT_EQ(run.note, "in_switch: switches serve 2 groups at once: 2 of 4 groups use ring instead");
+  cluster.topology->in_switch->groups = 4;
+  const auto all = simulate_messages(cluster, Collective::all_reduce, bytes, CollectiveAlgorithm::in_switch, {}, 4);
+  EXPECT_EQ(all.note, "");
+  EXPECT_LT(all.time, run.time);
+  cluster.topology->in_switch->buffer = Bytes(1000);
+  const auto none = simulate_messages(cluster, Collective::all_reduce, bytes, CollectiveAlgorithm::in_switch, {}, 4);
+  EXPECT_EQ(none.algorithm, CollectiveAlgorithm::ring);
+  EXPECT_NE(none.note.find("the buffer of"), std::string::npos) << none.note;
+  EXPECT_EQ(refusal_of(cluster, Collective::all_reduce, CollectiveAlgorithm::ring, 3),
+            "3 groups: must divide the 16 ranks, with at least 2 ranks in a group");
 }
 
 }  // namespace

@@ -150,7 +150,7 @@ SimulationJob machine_on(const hardware::Cluster& cluster) {
   if (cluster.second_tier.memory.value() > 0) {
     job.memory.arrangement = memory::Arrangement::PER_NPU_MEMORY_EXPANSION;
     job.memory.latency_ns = static_cast<std::uint64_t>(cluster.second_tier.latency.value() * 1e9);
-    const double bytes_per_ns = cluster.second_tier.bandwidth.value() * 1e-9;
+    const double bytes_per_ns = cluster.second_tier.rate().value() * 1e-9;
     job.memory.bytes_per_ns = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(bytes_per_ns));
   }
   return job;
@@ -160,7 +160,8 @@ Result<SimulationJob> read_job_on(const hardware::Cluster& cluster, const Simula
   SimulationJob job = machine_on(cluster);
   if (files.backend == Backend::flow) { job.backend = Backend::flow; }
   job.tables = files.tables;
-  job.spans = files.spans || files.tables;
+  job.explain = files.explain;
+  job.spans = files.spans || files.tables || files.explain;
   if (!files.groups.empty()) {
     ORRERY_TRY(groups, read_groups(files.groups, job.network.ranks()));
     job.groups = std::move(groups);

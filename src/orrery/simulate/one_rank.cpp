@@ -102,6 +102,7 @@ SimulationJob job_of_one(const SimulationJob& job) {
   one.files.push_back(job.files.empty() ? "" : job.files[0]);
   one.warnings = job.warnings;
   one.spans = job.spans;
+  one.explain = job.explain;
   return one;
 }
 

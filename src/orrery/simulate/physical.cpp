@@ -5,6 +5,9 @@
 #include <tuple>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "orrery/simulate/critical_path.hpp"
 #include "orrery/simulate/physical_machine.hpp"
 #include "orrery/simulate/physical_result.hpp"
 #include "orrery/simulate/tables.hpp"
@@ -31,6 +34,19 @@ std::vector<results::SimulatedCollective> collectives_of(const SimulationJob& jo
   return rows;
 }
 
+// Messages of chunks are not told apart: a collective is one step.
+results::CriticalPath path_of(const SimulationJob& job, const PhysicalMachine& machine) {
+  const auto activity = [&](const NodeTask& task) {
+    const bool is_of_group = task.act == Act::collective && task.group != kWholeMachine;
+    return is_of_group ? fmt::format("{} of group {}", activity_name(task), job.groups[task.group - 1].name)
+                       : activity_name(task);
+  };
+  const auto parts = [&](std::uint32_t rank, std::uint32_t node) {
+    return NodeParts{{}, activity_name(job.rank_graphs[rank].nodes[node])};
+  };
+  return critical_path({job, machine.nodes(), machine.match(), activity, parts, [](std::uint32_t) { return 1; }});
+}
+
 results::Simulation result_of(const SimulationJob& job, const PhysicalMachine& machine) {
   results::Simulation simulation = physical_result(job, machine.nodes());
   simulation.backend = "congestion-aware";
@@ -40,6 +56,7 @@ results::Simulation result_of(const SimulationJob& job, const PhysicalMachine& m
     simulation.tables->dimensions = dimensions_of(job.network, simulation.tables->links);
     simulation.tables->collectives = collectives_of(job, machine);
   }
+  if (job.explain) { simulation.path = path_of(job, machine); }
   simulation.events = machine.rounds().events();
   simulation.messages = machine.delivered();
   return simulation;

@@ -207,8 +207,9 @@ class Compiler {
     const std::string name = group_key(*text);
     if (const auto found = context_.groups.find(name)) {
       if (!context_.groups.contains(*found, rank_)) {
-        fields_.add_error(node,
-                          fmt::format("is a collective of group {}, which does not contain rank {}", name, rank_));
+        const bool is_collective = fields_.graph().type(node) == NodeType::comm_coll;
+        fields_.add_error(node, fmt::format("is {} group {}, which does not contain rank {}",
+                                            is_collective ? "a collective of" : "an access of", name, rank_));
       }
       return *found + 1;
     }
@@ -249,6 +250,11 @@ class Compiler {
     task.act = Act::memory;
     task.tag = fields_.graph().type(node) == NodeType::mem_load ? kLoad : kStore;
     task.amount = fields_.need(node, fields_.tensor_size, "tensor_size");
+    if (const auto name = graph::group_name(fields_.value(node, fields_.pg_name));
+        physical() && name && !name->empty()) {
+      task.group = group(node);
+      task.dimensions = kCombined;
+    }
     if (context_.memory == memory::Arrangement::NO_MEMORY_EXPANSION) {
       fields_.add_error(node,
                         fmt::format("is a {}, but the machine has no memory for it (memory-type NO_MEMORY_EXPANSION)",

@@ -32,6 +32,7 @@ inline constexpr std::uint32_t kWholeMachine = 0;  // of NodeTask::group; groups
 inline constexpr std::uint16_t kNoDimensionList = 0xFFFF;
 
 inline constexpr std::uint64_t kLoad = 0, kStore = 1;  // of NodeTask::tag
+inline constexpr std::uint16_t kCombined = 1;          // of NodeTask::dimensions of memory accesses
 
 struct NodeTask {
   std::uint64_t id = 0;
@@ -41,8 +42,9 @@ struct NodeTask {
   std::uint32_t group = 0;
   std::uint32_t parents = 0;
   std::int32_t priority = 0;
-  std::uint16_t dimensions = kNoDimensionList;  // involved_dim, a bit each
-  std::uint16_t custom = 0;                     // 1 + index of the graphs that this node runs instead of an algorithm
+  // involved_dim, a bit each. Memory accesses: kCombined if the members of `group` access the same bytes together.
+  std::uint16_t dimensions = kNoDimensionList;
+  std::uint16_t custom = 0;  // 1 + index of the graphs that this node runs instead of an algorithm
   Collective collective = Collective::all_reduce;
   Act act = Act::busy;
   Slot slot = Slot::none;
@@ -50,6 +52,10 @@ struct NodeTask {
 
   friend bool operator==(const NodeTask&, const NodeTask&) = default;
 };
+
+[[nodiscard]] inline bool is_combined(const NodeTask& task) {
+  return task.act == Act::memory && task.dimensions == kCombined;
+}
 
 struct RankGraph {
   std::vector<NodeTask> nodes;             // ascending ids
