@@ -1,9 +1,12 @@
 // `orrery completion`: scripts for shells.
+#include <algorithm>
 #include <memory>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "apps/cli/commands.hpp"
+#include "apps/cli/plan_serve.hpp"
 #include "apps/cli/terminal.hpp"
 #include "orrery/core/text.hpp"
 
@@ -18,9 +21,22 @@ constexpr const char* kFooter = R"(Examples
   orrery completion fish > ~/.config/fish/completions/orrery.fish
 )";
 
+// All commands; `plan` also with the flags of --task serve.
+std::vector<Command> commands_to_complete() {
+  std::vector<Command> commands = all_commands();
+  const auto plan = std::find_if(commands.begin(), commands.end(), [](const Command& c) { return c.name() == "plan"; });
+  const Command serving = plan_serve_command();
+  for (const Flag& flag : serving.flags()) {
+    const bool is_known = std::any_of(plan->flags().begin(), plan->flags().end(),
+                                      [&flag](const Flag& known) { return known.name == flag.name; });
+    if (!is_known) { plan->option(flag, [](const std::string&) {}); }
+  }
+  return commands;
+}
+
 Result<int> run(const std::string& shell) {
   if (shell.empty()) { return fail(flag_place("SHELL"), "is missing; use bash, zsh or fish"); }
-  const std::string script = completion_script(shell, all_commands());
+  const std::string script = completion_script(shell, commands_to_complete());
   if (script.empty()) { return fail(flag_place("SHELL"), quote(shell) + " is not supported; use bash, zsh or fish"); }
   print(script);
   return 0;

@@ -40,6 +40,7 @@ constexpr const char* kFooter = R"(Examples
   orrery plan --model llama-3.1-8b --cluster dgx-h100 --devices 64 --global-batch 512 --seq 8192 \
               --emit megatron > run.sh
 
+Deployments that serve requests: orrery plan --task serve --help
 Exit codes: 0 done, 1 no plan fits, 2 bad input, 3 internal error.
 )";
 
