@@ -33,6 +33,9 @@ plan: search
 """
 
 
+HAS_RANKS = shutil.which("mpirun") and os.path.exists(os.path.join(os.path.dirname(PROGRAM), "liborrery_mpi.so"))
+
+
 class ExploreTest(ProgramTest):
     def setUp(self):
         super().setUp()
@@ -54,15 +57,45 @@ class ExploreTest(ProgramTest):
         self.assertEqual(one, self.explore("2.sqlite", "--threads", "2"))
         self.assertEqual(one, self.explore("5.sqlite", "--threads", "5"))
 
-    @unittest.skipUnless(shutil.which("mpirun") and os.path.exists(os.path.join(os.path.dirname(PROGRAM), "liborrery_mpi.so")),
-                         "mpirun or liborrery_mpi.so is absent")
-    def test_rows_do_not_depend_on_processes(self):
-        one = self.explore("1.sqlite", "--threads", "1")
+    def start_ranks(self, ranks, *arguments):
         environment = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                        "OMPI_MCA_plm_rsh_agent": "/bin/false"}  # one machine: no remote shell is needed
+        command = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks), PROGRAM, "explore", "study.yaml", *arguments]
+        return self.start_command(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+    def pid_of_rank(self, rank):
+        for process in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{process}/cmdline", "rb") as command, open(f"/proc/{process}/environ", "rb") as environment:
+                    is_program = command.read().split(b"\0")[0] == PROGRAM.encode()
+                    if is_program and f"OMPI_COMM_WORLD_RANK={rank}".encode() in environment.read().split(b"\0") \
+                            and os.readlink(f"/proc/{process}/cwd") == os.path.realpath(self.folder):
+                        return int(process)
+            except OSError:  # it has ended
+                continue
+        return None
+
+    @unittest.skipUnless(HAS_RANKS, "mpirun or liborrery_mpi.so is absent")
+    def test_a_rank_that_is_killed_ends_the_job_and_its_study_continues(self):
+        self.write("study.yaml", SLOW_STUDY)
+        whole = self.explore("whole.sqlite")
+        process = self.start_ranks(2, "--db", "r.sqlite", "--threads", "1")
+        victim = None
+        while victim is None and process.poll() is None:
+            time.sleep(0.02)
+            victim = self.pid_of_rank(1)
+        self.assertIsNotNone(victim)
+        os.kill(victim, signal.SIGKILL)
+        process.communicate(timeout=HANGS_AFTER_S)
+        self.assertNotEqual(process.returncode, 0)
+        self.explore("r.sqlite", "--resume")
+        self.assertEqual(whole, self.rows("r.sqlite"))
+
+    @unittest.skipUnless(HAS_RANKS, "mpirun or liborrery_mpi.so is absent")
+    def test_rows_do_not_depend_on_processes(self):
+        one = self.explore("1.sqlite", "--threads", "1")
         for ranks in (2, 8):
-            command = ["mpirun", "--oversubscribe", "-n", str(ranks), PROGRAM, "explore", "study.yaml", "--db", f"r{ranks}.sqlite"]
-            process = self.start_command(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            process = self.start_ranks(ranks, "--db", f"r{ranks}.sqlite")
             _, err = process.communicate(timeout=HANGS_AFTER_S)
             self.assertEqual(process.returncode, 0, err)
             self.assertEqual(one, self.rows(f"r{ranks}.sqlite"))

@@ -180,9 +180,10 @@
     const fill = dataTable(box, "tornado");
     return () => {
       const change = (s) => 100 * (s.step / s.base - 1);
+      const label = (path) => (frame.clientWidth < 500 ? path.split(".").slice(-2).join(" ") : path);
       const sorted = [...list].sort((a, b) => Math.abs(change(b)) - Math.abs(change(a)));
       frame.style.height = 90 + 34 * sorted.length + "px";
-      draw(frame, "tornado", { type: "bar", label: "Sensitivity", data: { labels: sorted.map((s) => s.path), datasets: [{ label: "step time, %", data: sorted.map(change), backgroundColor: sorted.map((s) => (change(s) <= 0 ? palette[2] : palette[9])) }] },
+      draw(frame, "tornado", { type: "bar", label: "Sensitivity", data: { labels: sorted.map((s) => label(s.path)), datasets: [{ label: "step time, %", data: sorted.map(change), backgroundColor: sorted.map((s) => (change(s) <= 0 ? palette[2] : palette[9])) }] },
         options: { indexAxis: "y", scales: { x: axis("change of the step time, %") }, plugins: { legend: { display: false }, tooltip: { callbacks: { label: (item) => `${item.raw.toFixed(3)} %: ${show(sorted[item.dataIndex].step, "s")} instead of ${show(sorted[item.dataIndex].base, "s")}` } } } } });
       fill(["resource", "step time", "before", "change, %"], sorted.map((s) => [s.path, show(s.step, "s"), show(s.base, "s"), change(s).toFixed(4)]));
     };
