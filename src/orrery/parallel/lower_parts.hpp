@@ -108,9 +108,9 @@ struct StagePartition {
   };
 
   Key key;
-  std::vector<std::int64_t> starts;          // [virtual stage]: its first layer; and the number of layers
-  std::vector<Class> classes;                // [class]
-  std::vector<RankClassId> class_of_stage;   // [stage]
+  std::vector<std::int64_t> starts;         // [virtual stage]: its first layer; and the number of layers
+  std::vector<Class> classes;               // [class]
+  std::vector<RankClassId> class_of_stage;  // [stage]
 };
 
 // All that a lowered slice depends on, besides model, stack and what every plan of a job shares.
