@@ -28,7 +28,7 @@ struct Rule {
 };
 
 // Each of them is the best one of some pairs of random jobs.
-constexpr std::array kRules = {Rule{Turn::alternate, 1, 0}, Rule{Turn::even_shares, 0, 0}, Rule{Turn::alternate, 1, 1},
+constexpr std::array kRules = {Rule{Turn::alternate, 1, 0}, Rule{Turn::even_shares, 1, 0}, Rule{Turn::alternate, 0, 0},
                                Rule{Turn::alternate, 1, 2}, Rule{Turn::alternate, 0, 2},   Rule{Turn::sequence, 1, 0}};
 
 // What sums of the same times in another order may differ by.

@@ -9,12 +9,12 @@
 // (its launches, the gather for the next one), an item, or the end of an execution (waits, its reduction).
 //
 // Set: times of the items, each alone. Computed: the order with the shortest time out of a fixed set (kRules of the
-// implementation): halves that alternate where one may have to wait for a call, at once or after a lead, halves that
-// advance in proportion, and one half after the other. With a given order, the end of the pair consists of sums and
-// maxima of the times, so it is monotone in each of them, and so is the least of several: no shorter kernel or
-// collective makes a pair longer, which list scheduling by times does (R. L. Graham, Bounds on Multiprocessing Timing
-// Anomalies, 1969). All ranks of a stage have the same order, and so all ranks of a group: it does not depend on when
-// something starts on a rank, and nothing slows kernels or collectives.
+// implementation): halves that alternate where one may have to wait for a call and at the end of every block, at once
+// or after a lead, halves that advance in proportion, and one half after the other. With a given order, the end of the
+// pair consists of sums and maxima of the times, so it is monotone in each of them, and so is the least of several: no
+// shorter kernel or collective makes a pair longer, which list scheduling by times does (R. L. Graham, Bounds on
+// Multiprocessing Timing Anomalies, 1969). All ranks of a stage have the same order, and so all ranks of a group: it
+// does not depend on when something starts on a rank, and nothing slows kernels or collectives.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,7 @@ void close_stride(HalfSteps& half) {
   if (half.strides.back().steps > 0) { half.strides.push_back({half.strides.back().end, 0}); }
 }
 
-// A step that waits begins a stride, and a call that blocks its half ends one.
+// A step that waits begins a stride, and a call that blocks its half ends one, as does an execution of a block.
 void append(HalfSteps& half, const PairStep& step) {
   if (step.waits()) { close_stride(half); }
   PairStride& stride = half.strides.back();
@@ -84,6 +84,7 @@ void PairSteps::append_execution(const Segment& segment, std::size_t use, std::i
   const bool has_asynchronous = append_items(one.work, half);
   end.awaits_block = has_asynchronous || begin.time > Seconds(0);
   append(half, end);
+  close_stride(half);
 }
 
 // Whether a call is asynchronous.

@@ -57,7 +57,7 @@ struct PairStep {
   [[nodiscard]] bool waits() const { return awaits_call || awaits_gather || awaits_overlapped; }
 };
 
-// Steps of a half up to the next one that may have to wait for a call.
+// Steps of a half up to the next one that may have to wait for a call, or to the end of an execution of a block.
 struct PairStride {
   std::uint32_t end = 0;    // behind its last step in the list
   std::uint32_t steps = 0;  // of pair_order.hpp
