@@ -73,8 +73,15 @@ double repeated_reads(const Kernel& kernel, const Accelerator& a) {
   return real(kernel.batch) * std::min(more(u, v), more(v, u));
 }
 
+double traffic(const Kernel& kernel, const Accelerator& a) {
+  if (a.gemm_traffic == hardware::GemmTraffic::compulsory || kernel.kind != KernelKind::gemm) {
+    return kernel.bytes.value();
+  }
+  return kernel.bytes.value() + repeated_reads(kernel, a);
+}
+
 double memory_seconds(const Kernel& kernel, const Accelerator& a) {
-  return memory_traffic(kernel, a).value() / (memory_rate(a) * (kernel.block_scaled ? a.block_scaled_loads : 1.0));
+  return traffic(kernel, a) / (memory_rate(a) * (kernel.block_scaled ? a.block_scaled_loads : 1.0));
 }
 
 // Seconds of a gemm on `tile`: whole waves of whole tiles. When the tiles do not fill the cores once, k is split over
@@ -185,9 +192,7 @@ double overlapped(double compute, double memory) {
 }  // namespace
 
 Bytes memory_traffic(const Kernel& kernel, const Accelerator& accelerator) {
-  const bool is_blocked =
-      kernel.kind == KernelKind::gemm && accelerator.gemm_traffic == hardware::GemmTraffic::blocked;
-  return is_blocked ? kernel.bytes + Bytes(repeated_reads(kernel, accelerator)) : kernel.bytes;
+  return Bytes(traffic(kernel, accelerator));
 }
 
 KernelCost kernel_cost(const Kernel& kernel, const Accelerator& accelerator) {
