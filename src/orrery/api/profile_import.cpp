@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -87,7 +88,7 @@ Result<void> add_hosts(std::deque<profile::Profile>& profiles, const std::vector
       auto link = profile::link(host, profiles[i]);
       if (!link) {
         collect(refused, std::move(link).error());
-      } else if (!best || link->linked > best->linked) {
+      } else if (!best || std::pair(linked[i].empty(), link->linked) > std::pair(linked[of].empty(), best->linked)) {
         best = std::move(*link);
         of = i;
       }

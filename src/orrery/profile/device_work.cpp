@@ -43,12 +43,14 @@ DeviceWork::DeviceWork(const Profile& profile)
     launches_[operation.event->track].emplace_back(operation.call->start, i);
   }
   for (auto& launches : launches_) {
+    launches.shrink_to_fit();
     std::stable_sort(launches.begin(), launches.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   }
   group_by_call();
 }
 
 void DeviceWork::group_by_call() {
+  launched_.shrink_to_fit();
   std::stable_sort(launched_.begin(), launched_.end(), [&](std::uint32_t a, std::uint32_t b) {
     return std::less<>()(operations_[a].call, operations_[b].call);
   });

@@ -16,6 +16,7 @@ class SortedTable {
 
   // Call after the last add(). Of several values of a key, the first is found.
   void sort() {
+    entries_.shrink_to_fit();
     std::stable_sort(entries_.begin(), entries_.end(),
                      [](const auto& a, const auto& b) { return std::less<Key>()(a.first, b.first); });
   }

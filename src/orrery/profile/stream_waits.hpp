@@ -9,6 +9,7 @@
 #include "orrery/profile/device_work.hpp"
 #include "orrery/profile/operators.hpp"
 #include "orrery/profile/rank_plan.hpp"
+#include "orrery/profile/short_list.hpp"
 
 namespace orrery::profile {
 
@@ -18,7 +19,7 @@ struct StreamWait {
 };
 
 struct Waits {
-  std::vector<std::vector<StreamWait>> of_operation;                     // by operation
+  std::vector<ShortList<StreamWait>> of_operation;                       // by operation
   std::unordered_map<const Event*, std::vector<std::uint32_t>> of_call;  // blocking calls: operations they wait for
 };
 

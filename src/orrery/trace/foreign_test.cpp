@@ -50,6 +50,7 @@ TEST(Foreign, the_kind_of_other_files_is_named) {
   EXPECT_THAT(message_of(kChakraJson), HasSubstr("is a Chakra graph in JSON (\"workload_graph\")"));
   EXPECT_THAT(message_of(kResult), HasSubstr("is a result of orrery (orrery.trace-info/1), not a trace"));
   EXPECT_THAT(message_of("{\n  \"tp\": [0, 1]\n}\n"), HasSubstr("is JSON, but neither a supported trace format"));
+  EXPECT_THAT(message_of("{\"tp\": [0, 1]}\n"), HasSubstr("is JSON, but neither a supported trace format"));
   EXPECT_THAT(message_of("[1, 2]"), HasSubstr("is a text file"));
   EXPECT_THAT(message_of(kConfig), HasSubstr("is a text file"));
   EXPECT_THAT(message_of("PK\x03\x04"), HasSubstr("is an archive"));
@@ -58,7 +59,7 @@ TEST(Foreign, the_kind_of_other_files_is_named) {
 TEST(Foreign, json_lines_and_chakra_records_are_not_foreign) {
   EXPECT_EQ(message_of("{\"id\":1,\"name\":\"a\"}\n"), "nothing");
   EXPECT_EQ(message_of("{\"schema\":\"orrery.trace-nodes/1\"}\n"), "nothing");
-  EXPECT_EQ(message_of("{\"nodes\":1}\n"), "nothing");  // an unknown field of a node, which the reader names
+  EXPECT_EQ(message_of("{\"id\":1,\"nodes\":1}\n"), "nothing");  // an unknown field of a node, which the reader names
   EXPECT_EQ(message_of(std::string_view("\x07\x0a\x05"
                                         "0.0.4",
                                         8)),
