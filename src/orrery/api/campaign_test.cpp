@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "orrery/api/orrery.hpp"
+#include "orrery/campaign/setting.hpp"
 
 namespace orrery::api::campaign_test {
 namespace {
@@ -79,6 +80,33 @@ TEST(plan, by_campaign_orders_plans_by_their_own_campaigns) {
     one.spec = request.campaign;
     EXPECT_NEAR(campaign_of(one).days.p50, search->campaigns[i].days, 1e-9 * search->campaigns[i].days);
     if (i > 0) { EXPECT_GE(search->campaigns[i].days, search->campaigns[i - 1].days); }
+  }
+}
+
+// 64 sequences on 16 replicas of four devices, 4 micro-batches each. 14 replicas: 5 micro-batches have them all, in 5/4
+// of the time (0.8), or 4 have 56 of 64 in about the same time (0.875). 8 replicas: 8 micro-batches, at most half as
+// fast, and more than that as gradients are reduced among fewer. The plan prices the whole job alike.
+TEST(campaign_job, has_the_speed_of_other_numbers_of_replicas) {
+  estimate::Request request;
+  request.model = "llama-3.1-8b";
+  request.cluster = "dgx-h100";
+  request.devices = 64;
+  request.global_batch = 64;
+  request.seq = 8192;
+  request.tp = 4;
+  request.micro_batch = 1;
+  const auto job = campaign_job(ORRERY_DATA_DIR, request, campaign::Spec{});
+  ASSERT_TRUE(job) << job.error().text();
+  ASSERT_TRUE(job->speed);
+  EXPECT_DOUBLE_EQ(job->speed(64), 1.0);
+  EXPECT_NEAR(job->speed(56), 0.875, 0.02);
+  EXPECT_NEAR(job->speed(32), 0.5, 0.03);
+  EXPECT_GT(job->speed(128), 1.6);                      // 32 replicas of 2 micro-batches
+  EXPECT_DOUBLE_EQ(job->speed(4096), job->speed(256));  // 64 replicas have a micro-batch each; more have none
+  double before = 0.0;
+  for (std::int64_t devices = 8; devices <= 64; devices += 8) {
+    EXPECT_GE(job->speed(devices), before);
+    before = job->speed(devices);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "orrery/api/campaign.hpp"
 #include "orrery/api/nearest.hpp"
 #include "orrery/api/orrery.hpp"
+#include "orrery/api/plan_speed.hpp"
 #include "orrery/api/planning.hpp"
 #include "orrery/api/what_if.hpp"
 #include "orrery/campaign/solve.hpp"
@@ -225,6 +226,12 @@ Result<std::monostate> order_by_campaigns(const std::string& data_directory, con
     const auto part = std::find_if(parts.begin(), parts.end(),
                                    [&](const auto& p) { return p->problem.inputs.cluster.devices == one.devices; });
     ORRERY_TRY(job, campaign_job(data_directory, (*part)->problem.inputs, request.job.precision, one, spec));
+    if (spec.when_short == campaign::WhenShort::shrink || !spec.capacity.empty()) {
+      const auto& inputs = (*part)->problem.inputs;
+      const auto own = request_of(request.job, one);
+      ORRERY_TRY(resolved, estimate::resolve(own, inputs.model, inputs.cluster, inputs.stack));
+      job.speed = plan_speed(data_directory, own, inputs, resolved.plan);
+    }
     const auto solved = campaign::solve(job, spec);
     if (!solved && i == 0) { return tl::make_unexpected(solved.error()); }
     if (!solved) { continue; }

@@ -21,8 +21,7 @@ class PlanSpeed {
         request_(std::move(request)),
         inputs_(std::move(inputs)),
         plan_(std::move(plan)),
-        job_(estimate::job_of(request_, inputs_.model, inputs_.stack)),
-        own_(tokens_per_s(plan_.dp).value_or(0.0)) {}
+        job_(estimate::job_of(request_, inputs_.model, inputs_.stack)) {}
   PlanSpeed(const PlanSpeed&) = delete;
   PlanSpeed& operator=(const PlanSpeed&) = delete;
 
@@ -30,38 +29,57 @@ class PlanSpeed {
     const std::int64_t most = job_.global_batch / plan_.micro_batch;  // each replica has a micro-batch
     const std::int64_t replicas = std::min(most, devices / (plan_.devices() / plan_.dp));
     const std::lock_guard<std::mutex> lock(mutex_);
+    if (!own_) { own_ = tokens_per_s(plan_.dp).value_or(0.0); }
     const auto [at, is_new] = known_.emplace(replicas, 0.0);
     if (is_new) { at->second = speed(replicas); }
     return at->second;
   }
 
  private:
+  // Of this many replicas or somewhat fewer: some numbers fall badly on the network, and a replica may stand idle.
   double speed(std::int64_t replicas) {
-    for (std::int64_t count = replicas; count >= 1 && own_ > 0.0; --count) {
-      if (const auto rate = tokens_per_s(count)) { return *rate / own_; }
+    constexpr std::int64_t kFewer = 3;
+    double best = 0.0;
+    for (std::int64_t count = replicas; count >= 1 && (best == 0.0 || count >= replicas - kFewer); --count) {
+      best = std::max(best, rate(count));
     }
-    return 0.0;
+    return *own_ > 0.0 ? best / *own_ : 0.0;
   }
 
-  // In sequences of the global batch that is kept.
+  double rate(std::int64_t replicas) {
+    const auto [at, is_new] = rates_.emplace(replicas, 0.0);
+    if (is_new) { at->second = tokens_per_s(replicas).value_or(0.0); }
+    return at->second;
+  }
+
+  // In sequences of the global batch: with the least number of micro-batches that has all of them, and with the largest
+  // that has no more than them.
   std::optional<double> tokens_per_s(std::int64_t replicas) {
     parallel::Plan plan = plan_;
     plan.dp = replicas;
-    const std::int64_t each = replicas * plan.micro_batch, batch = job_.global_batch;
+    const std::int64_t each = replicas * plan.micro_batch;
+    const std::int64_t all = (job_.global_batch + each - 1) / each, whole = job_.global_batch / each;
     std::optional<double> best;
-    for (const std::int64_t sequences : {(batch + each - 1) / each * each, batch / each * each}) {
-      parallel::Job job = job_;
-      job.global_batch = sequences;
-      if (sequences == 0 || !parallel::is_valid(inputs_.model, job, plan, plan.devices())) { continue; }
-      estimate::Request request = request_;
-      request.devices = plan.devices();
-      const auto cluster = sources_.cluster(request);
-      if (!cluster || !parallel::is_valid(*cluster, plan)) { continue; }
-      estimate::Estimator estimator(inputs_.model, *cluster, inputs_.stack, job);
-      const double rate = static_cast<double>(std::min(sequences, batch)) / estimator.step_time(plan).value();
-      best = std::max(best.value_or(0.0), rate);
-    }
+    const auto consider = [&](std::int64_t micro_batches) {
+      const auto rate = rate_of(plan, micro_batches * each);
+      if (rate) { best = std::max(best.value_or(0.0), *rate); }
+      return rate.has_value();
+    };
+    for (std::int64_t count = all; count <= 2 * all && !consider(count); ++count) {}
+    for (std::int64_t count = whole; count >= 1 && whole < all && !consider(count); --count) {}
     return best;
+  }
+
+  std::optional<double> rate_of(const parallel::Plan& plan, std::int64_t sequences) {
+    parallel::Job job = job_;
+    job.global_batch = sequences;
+    if (!parallel::is_valid(inputs_.model, job, plan, plan.devices())) { return std::nullopt; }
+    estimate::Request request = request_;
+    request.devices = plan.devices();
+    const auto cluster = sources_.cluster(request);
+    if (!cluster || !parallel::is_valid(*cluster, plan)) { return std::nullopt; }
+    estimate::Estimator estimator(inputs_.model, *cluster, inputs_.stack, job);
+    return static_cast<double>(std::min(sequences, job_.global_batch)) / estimator.step_time(plan).value();
   }
 
   hardware::Catalogue catalogue_;
@@ -70,9 +88,9 @@ class PlanSpeed {
   Inputs inputs_;
   parallel::Plan plan_;
   parallel::Job job_;
-  std::map<std::int64_t, double> known_;  // by replicas
+  std::map<std::int64_t, double> known_, rates_;  // by replicas
   std::mutex mutex_;
-  double own_;
+  std::optional<double> own_;  // of the plan itself
 };
 
 }  // namespace
