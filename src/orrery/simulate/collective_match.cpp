@@ -40,6 +40,14 @@ std::uint32_t CollectiveMatch::collective_of(std::uint32_t rank, std::uint32_t n
   return std::lower_bound(list.begin(), list.end(), std::pair{node, 0U})->second;
 }
 
+// Ranks reach their collectives nearly in the order of their ids, so that few entries are accessed.
+std::uint32_t CollectiveMatch::collective_of(std::uint32_t rank, std::uint32_t node, std::uint32_t& place) const {
+  const auto& list = collective_of_[rank];
+  while (list[place].first < node) { ++place; }
+  while (list[place].first > node) { --place; }
+  return list[place].second;
+}
+
 std::optional<std::uint32_t> CollectiveMatch::node_of(std::uint32_t rank, std::uint32_t collective) const {
   for (const auto& [node, number] : collective_of_[rank]) {
     if (number == collective) { return node; }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "orrery/engine/prefetch.hpp"
 #include "orrery/simulate/job.hpp"
 
 namespace orrery::simulate {
@@ -26,6 +27,14 @@ class CollectiveMatch {
   [[nodiscard]] const std::vector<One>& all() const { return all_; }
   // The collective of a node, and the node of a rank in a collective.
   [[nodiscard]] std::uint32_t collective_of(std::uint32_t rank, std::uint32_t node) const;
+  // The same with the place of the node among the collectives of the rank: `place` is where the search starts, such as
+  // that of the collective before, and where the node is.
+  [[nodiscard]] std::uint32_t collective_of(std::uint32_t rank, std::uint32_t node, std::uint32_t& place) const;
+  // Prefetch what it accesses: first, and when that has been fetched.
+  void prefetch(std::uint32_t rank) const { engine::prefetch(&collective_of_[rank]); }
+  void prefetch(std::uint32_t rank, std::uint32_t place) const {
+    engine::prefetch(collective_of_[rank].data() + place);
+  }
   [[nodiscard]] std::optional<std::uint32_t> node_of(std::uint32_t rank, std::uint32_t collective) const;
 
  private:

@@ -5,7 +5,9 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -19,6 +21,7 @@ namespace {
 
 constexpr std::uint64_t kBeginning = 4096;  // bytes
 constexpr std::uint64_t kBuffer = 65536;
+constexpr std::uint64_t kMostKept = std::uint64_t{64} << 20U;  // bytes of files of one size
 
 // What is known of a file. Files that differ in it are different.
 struct Contents {
@@ -105,6 +108,7 @@ class Comparison {
     for (std::uint32_t i = 0; i < first_.size(); ++i) { first_[i] = i; }
     parallel_for(files_.size(), threads_, [&](std::size_t i) { contents_[i] = status(files_[i]); });
     match_links();
+    match_short();
     hash([](const Contents& contents) { return std::min(contents.size, kBeginning); }, &Contents::beginning);
     hash([](const Contents& contents) { return contents.size > kBeginning ? contents.size : 0; }, &Contents::all);
     match_bytes();
@@ -143,6 +147,24 @@ class Comparison {
     for (const auto& [key, members] : kinds) {
       if (members.size() > 1) { use(members); }
     }
+  }
+
+  // Short files of one size are read once, and compared in memory. No other step sees them.
+  void match_short() {
+    each_kind([&](const std::vector<std::uint32_t>& members) {
+      const std::uint64_t size = contents_[members.front()].size;
+      if (size == 0 || size > kBeginning || size * members.size() > kMostKept) { return; }
+      std::vector<char> bytes(size * members.size());
+      std::vector<std::uint64_t> sizes(members.size());
+      parallel_for(members.size(), threads_,
+                   [&](std::size_t i) { sizes[i] = OpenFile(files_[members[i]]).read(bytes.data() + i * size, size); });
+      std::unordered_map<std::string_view, std::uint32_t> first;
+      for (std::size_t i = 0; i < members.size(); ++i) {
+        contents_[members[i]].is_known = false;
+        if (sizes[i] != size) { continue; }
+        first_[members[i]] = first.try_emplace({bytes.data() + i * size, size}, members[i]).first->second;
+      }
+    });
   }
 
   template <class BytesOf>

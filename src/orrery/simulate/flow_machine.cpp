@@ -51,6 +51,7 @@ FlowMachine::FlowMachine(const FlowJob& job, bool shared, std::optional<std::uin
       nodes_(job.job, rounds_),
       kernels_(job.job.rank_graphs.size()),
       match_(job.job),
+      places_(job.job.rank_graphs.size()),
       collectives_(match_.all().size()),
       flows_(ports_of(job), dimensions_ + 1, shared, first_link_port(job)),
       pool_(job),
@@ -89,10 +90,24 @@ void FlowMachine::handle(const PhysicalEvent& event) {
   throw_internal_error("event of flows", __FILE__, __LINE__);
 }
 
+// What the ranks behind the first of these access: graphs of many ranks do not fit into caches.
+void FlowMachine::prefetch(std::span<const std::uint32_t> ranks) const {
+  constexpr std::size_t kSteps = 4, kAhead = 2;  // ranks between the steps
+  for (std::size_t step = 0; step < kSteps; ++step) {
+    const std::size_t ahead = (kSteps - step) * kAhead;
+    if (ahead >= ranks.size()) { continue; }
+    nodes_.prefetch(ranks[ahead], static_cast<int>(step));
+    if (step == 0) { match_.prefetch(ranks[ahead]); }
+    if (step == 1) { match_.prefetch(ranks[ahead], places_[ranks[ahead]]); }
+  }
+}
+
 // Ranks first: the flows that they start in this round share ports from now on.
 void FlowMachine::end_round() {
   for (auto ranks = nodes_.take_touched(); !ranks.empty(); ranks = nodes_.take_touched()) {
-    for (const std::uint32_t rank : ranks) {
+    for (std::size_t i = 0; i < ranks.size(); ++i) {
+      prefetch(ranks.subspan(i));
+      const std::uint32_t rank = ranks[i];
       do {
         nodes_.end_all(rank);
         for (const std::uint32_t node : nodes_.take_startable(rank)) { start(rank, node); }
@@ -275,10 +290,13 @@ const FlowMachine::Call& FlowMachine::collective_call(const NodeTask& task) {
 }
 
 void FlowMachine::join(std::uint32_t rank, std::uint32_t node) {
-  const std::uint32_t number = match_.collective_of(rank, node);
+  const std::uint32_t number = match_.collective_of(rank, node, places_[rank]);
   CollectiveRun& run = collectives_[number];
   run.last_start = rounds_.now();
-  if (run.members.empty()) { run.first_start = rounds_.now(); }
+  if (run.members.empty()) {
+    run.first_start = rounds_.now();
+    run.members.reserve(match_.all()[number].ranks);
+  }
   run.members.emplace_back(rank, node);
   if (run.members.size() < match_.all()[number].ranks) { return; }
   const NodeTask& task = match_.all()[number].task;

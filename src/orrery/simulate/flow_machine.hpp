@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -106,6 +107,7 @@ class FlowMachine {
 
   void handle(const PhysicalEvent& event);
   void end_round();
+  void prefetch(std::span<const std::uint32_t> ranks) const;
   void start(std::uint32_t rank, std::uint32_t node);
   void compute(std::uint32_t rank, std::uint32_t node);
   void end_kernel(std::uint32_t rank, std::uint32_t version);
@@ -142,6 +144,7 @@ class FlowMachine {
   PhysicalNodes nodes_;
   KernelClock kernels_;
   CollectiveMatch match_;
+  std::vector<std::uint32_t> places_;  // by rank: of its last collective, in match_
   std::vector<CollectiveRun> collectives_;
   Flows flows_;
   std::vector<FlowKind> flow_kinds_;

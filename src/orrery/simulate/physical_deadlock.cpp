@@ -25,7 +25,7 @@ class PhysicalDiagnosis final : public DeadlockDiagnosis {
   }
 
   [[nodiscard]] bool runs(std::uint32_t rank, std::uint32_t node) const override {
-    return nodes_.ranks()[rank].runs[node];
+    return nodes_.ranks()[rank].runs(node);
   }
 
   [[nodiscard]] Next running(std::uint32_t rank) override {
@@ -49,7 +49,7 @@ class PhysicalDiagnosis final : public DeadlockDiagnosis {
       if (rank >= nodes_.ranks().size()) { break; }  // folded: like the simulated one
       const auto node = match_.node_of(rank, number);
       if (!node) { return absent(who, rank); }
-      if (open(rank)[*node] && !nodes_.ranks()[rank].runs[*node]) { return blocker(rank, *node); }
+      if (open(rank)[*node] && !nodes_.ranks()[rank].runs(*node)) { return blocker(rank, *node); }
     }
     if (!collective.custom.empty()) {
       return Cause{who, "is a custom collective whose sends and receives do not match"};

@@ -4,6 +4,8 @@
 #include <functional>
 #include <utility>
 
+#include "orrery/engine/prefetch.hpp"
+
 namespace orrery::simulate {
 
 namespace {
@@ -38,7 +40,6 @@ PhysicalNodes::PhysicalNodes(const SimulationJob& job, const PhysicalRounds& rou
     const RankGraph& rank_graph = job.rank_graphs[i];
     rank.parents.reserve(rank_graph.nodes.size());
     for (const NodeTask& task : rank_graph.nodes) { rank.parents.push_back(task.parents); }
-    rank.runs.assign(rank_graph.nodes.size(), false);
     if (job.spans) { rank.starts.assign(rank_graph.nodes.size(), 0); }
   }
 }
@@ -77,6 +78,29 @@ void PhysicalNodes::end_later(std::uint32_t rank, std::uint32_t node) {
   touch(rank);
 }
 
+void PhysicalNodes::prefetch(std::uint32_t number, int step) const {
+  const PhysicalRank& rank = ranks_[number];
+  const RankGraph& graph = job_.rank_graphs[number];
+  if (step == 0) {
+    engine::prefetch(&graph.nodes);
+    return engine::prefetch(&graph.children);
+  }
+  if (rank.ended.empty()) { return; }
+  const std::uint32_t node = rank.ended.front();
+  if (step == 1) {
+    engine::prefetch(graph.nodes.data() + node);
+    engine::prefetch(rank.parents.data() + node);
+    return engine::prefetch(graph.child_begin.data() + node);
+  }
+  if (step == 2) { return engine::prefetch(graph.children.data() + graph.child_begin[node]); }
+  constexpr std::size_t kMost = 4;  // children
+  const auto children = graph.children_of(node);
+  for (const std::uint32_t child : children.first(std::min(children.size(), kMost))) {
+    engine::prefetch(graph.nodes.data() + child);
+    engine::prefetch(rank.parents.data() + child);
+  }
+}
+
 void PhysicalNodes::end_all(std::uint32_t number) {
   std::vector<std::uint32_t>& ended = ranks_[number].ended;
   for (const std::uint32_t node : ended) { end(number, node); }
@@ -103,7 +127,7 @@ std::span<const std::uint32_t> PhysicalNodes::take_startable(std::uint32_t numbe
 bool PhysicalNodes::begin(std::uint32_t number, std::uint32_t node) {
   PhysicalRank& rank = ranks_[number];
   const NodeTask& task = job_.rank_graphs[number].nodes[node];
-  rank.runs[node] = true;
+  rank.parents[node] = PhysicalRank::kRuns;
   if (job_.spans) { rank.starts[node] = rounds_.now(); }
   const bool ends = takes_no_time(task.act);
   if (!ends) { change(number, activity_of(task), 1); }
@@ -115,7 +139,7 @@ bool PhysicalNodes::begin(std::uint32_t number, std::uint32_t node) {
 void PhysicalNodes::end(std::uint32_t number, std::uint32_t node) {
   PhysicalRank& rank = ranks_[number];
   const NodeTask& task = job_.rank_graphs[number].nodes[node];
-  rank.runs[node] = false;
+  rank.parents[node] = 0;
   if (!takes_no_time(task.act)) {
     // start_receiving() has changed the activity of a receive from waiting to communication.
     change(number, task.act == Act::receive ? Activity::comm : activity_of(task), -1);

@@ -19,23 +19,25 @@ namespace orrery::simulate {
 enum class Activity : std::uint8_t { compute, comm, memory, host, waiting };
 inline constexpr std::size_t kActivities = 5;
 
-struct PhysicalRank {
-  std::vector<std::uint32_t> parents;               // by node: that have not ended
-  std::array<std::vector<std::uint32_t>, 2> ready;  // by slot (host, accelerator): heaps, the smallest first
-  std::vector<std::uint32_t> ready_without_slot;    // ready nodes that need no slot
-  std::array<std::uint32_t, 2> slots{kNone, kNone};
-  std::vector<std::uint32_t> ended;   // in this round
-  bool is_touched = false;            // listed in PhysicalNodes::touched_
-  std::uint32_t ended_count = 0;      // nodes
-  std::int32_t started = 0;           // communication nodes
-  std::vector<bool> runs;             // by node
-  std::vector<std::uint64_t> starts;  // by node, where spans are kept
+struct alignas(64) PhysicalRank {
+  static constexpr std::uint32_t kRuns = 0xFFFFFFFF;
 
-  std::array<std::uint32_t, kActivities> active{};
-  std::array<std::uint64_t, std::size_t{1} << kActivities> time{};  // picoseconds by set of concurrent activities
+  // What most nodes access is in the first lines of the cache.
+  std::vector<std::uint32_t> parents;             // by node: that have not ended; kRuns while it runs
+  std::vector<std::uint32_t> ended;               // in this round
+  std::vector<std::uint32_t> ready_without_slot;  // ready nodes that need no slot
+  std::array<std::uint32_t, 2> slots{kNone, kNone};
+  std::uint32_t ended_count = 0;  // nodes
+  std::int32_t started = 0;       // communication nodes
   std::uint64_t since = 0;
+  std::array<std::uint32_t, kActivities> active{};
+  bool is_touched = false;                          // listed in PhysicalNodes::touched_
+  std::array<std::vector<std::uint32_t>, 2> ready;  // by slot (host, accelerator): heaps, the smallest first
+  std::array<std::uint64_t, std::size_t{1} << kActivities> time{};  // picoseconds by set of concurrent activities
+  std::vector<std::uint64_t> starts;                                // by node, where spans are kept
   std::uint64_t finish = 0;
 
+  [[nodiscard]] bool runs(std::uint32_t node) const { return parents[node] == kRuns; }
   [[nodiscard]] std::size_t activities() const {
     std::size_t set = 0;
     for (std::size_t i = 0; i < kActivities; ++i) { set |= static_cast<std::size_t>(active[i] > 0 ? 1 : 0) << i; }
@@ -61,6 +63,9 @@ class PhysicalNodes {
   [[nodiscard]] bool has_touched() const { return !touched_.empty(); }
   // Ranks with nodes that end or may start in this round; they are no longer listed. Valid until the next call.
   [[nodiscard]] std::span<const std::uint32_t> take_touched();
+  // Prefetch what ending a node of a rank accesses, and what it frees: in steps 0 to 3, each when the one before has
+  // been fetched. The rank itself was accessed when the node ended.
+  void prefetch(std::uint32_t rank, int step) const;
   // Ends all nodes that have ended in the round.
   void end_all(std::uint32_t rank);
 
