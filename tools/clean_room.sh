@@ -53,7 +53,7 @@ use_page() {
   for _ in {1..100}; do [[ -s "$address" ]] && break; sleep 0.1; done
   python3 - "$(head -1 "$address")" <<'PYTHON' || answered=1
 import json, sys, urllib.request
-url = sys.argv[1]
+url = sys.argv[1].replace("localhost", "127.0.0.1")  # a chroot has no /etc/hosts
 assert "<title>Orrery</title>" in urllib.request.urlopen(url).read().decode()
 job = {"model": "llama-3.1-8b", "cluster": "dgx-h100", "devices": 64, "global-batch": 64, "seq": 8192}
 answer = json.load(urllib.request.urlopen(url + "api/estimate", json.dumps(job).encode()))
