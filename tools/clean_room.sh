@@ -47,11 +47,13 @@ clone() {
 
 # The page of the installed program, over HTTP; only what Debian's minimal Python has.
 use_page() {
-  orrery web --port 0 >address & server=$!
-  while [[ ! -s address ]]; do sleep 0.1; done
-  python3 - "$(head -1 address)" <<'PYTHON'
+  local address answered=0
+  address="$(mktemp)"
+  orrery web --port 0 >"$address" & server=$!
+  for _ in {1..100}; do [[ -s "$address" ]] && break; sleep 0.1; done
+  python3 - "$(head -1 "$address")" <<'PYTHON' || answered=1
 import json, sys, urllib.request
-url = sys.argv[1]
+url = sys.argv[1].replace("localhost", "127.0.0.1")  # a chroot has no /etc/hosts
 assert "<title>Orrery</title>" in urllib.request.urlopen(url).read().decode()
 job = {"model": "llama-3.1-8b", "cluster": "dgx-h100", "devices": 64, "global-batch": 64, "seq": 8192}
 answer = json.load(urllib.request.urlopen(url + "api/estimate", json.dumps(job).encode()))
@@ -59,6 +61,7 @@ print("step_time_s", answer["step_time_s"])
 PYTHON
   kill "$server"
   wait "$server" || true
+  return "$answered"
 }
 
 # The packages as a user has them: apt installs them with what they need, and purges them again.

@@ -97,15 +97,20 @@ Result<Problem> problem_of(const std::string& data_directory, const PlanRequest&
 
 namespace {
 
-Result<Space> space_over(const parallel::PartialPlan& fixed, const Problem& problem) {
+Result<Space> space_over(const parallel::PartialPlan& fixed, const Problem& problem,
+                         const std::function<void()>& while_counting = {}) {
   const Inputs& inputs = problem.inputs;
   return Space::make(problem.file, inputs.model, problem.job, inputs.cluster, fixed,
-                     inputs.stack.overlap.gradient_reduce);
+                     inputs.stack.overlap.gradient_reduce, while_counting);
 }
 
 }  // namespace
 
-Result<Space> space_of(const PlanRequest& request, const Problem& problem) { return space_over(request.job, problem); }
+Result<Space> space_of(const PlanRequest& request, const Problem& problem) {
+  return space_over(request.job, problem, [&request] {
+    if (request.progress) { request.progress(0, 0); }
+  });
+}
 
 namespace {
 

@@ -173,6 +173,8 @@ std::int64_t Odometer::count() { return count(0); }
 
 std::int64_t Odometer::count(std::size_t level) {
   if (level == space_.levels.size()) { return 1; }
+  constexpr std::uint32_t kPace = 1 << 16;
+  if (++counted_ % kPace == 0 && while_counting_) { while_counting_(); }
   const auto& list = entries(level);
   if (list.empty() || !error_.message.empty()) { return 0; }
   std::int64_t total = 0;

@@ -7,6 +7,8 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "orrery/core/error.hpp"
@@ -21,6 +23,8 @@ class Odometer {
   // Number of all points, including invalid ones. Stops at the first value that cannot be calculated. Saturates at the
   // largest 64-bit number.
   [[nodiscard]] std::int64_t count();
+  // Called now and then by `count`; may throw.
+  void while_counting(std::function<void()> call) { while_counting_ = std::move(call); }
   [[nodiscard]] const Diagnostic& error() const { return error_; }
 
   using OfFamily = bool (*)(void*, const Family&);
@@ -69,6 +73,8 @@ class Odometer {
       scratch_;                     // values of a level; values and distinct values of an axis counted with it
   std::vector<std::int64_t> seen_;  // values of the current level so far
   Diagnostic error_;
+  std::function<void()> while_counting_;
+  std::uint32_t counted_ = 0;  // levels, for the pace of while_counting_
 
   Family family_;
   OfFamily of_family_ = nullptr;

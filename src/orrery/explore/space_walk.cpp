@@ -10,9 +10,11 @@
 namespace orrery::explore {
 
 Result<Space> Space::make(const SpaceFile& file, const workload::Model& model, const parallel::Job& job,
-                          const hardware::Cluster& cluster, const parallel::PartialPlan& fixed, bool dp_overlap) {
+                          const hardware::Cluster& cluster, const parallel::PartialPlan& fixed, bool dp_overlap,
+                          const std::function<void()>& while_counting) {
   ORRERY_TRY(compiled, compile({file, model, job, cluster, fixed, dp_overlap}));
   Odometer odometer(compiled);
+  odometer.while_counting(while_counting);
   compiled.count = odometer.count();  // evaluates every expression once, so finds all errors
   if (!odometer.error().message.empty()) { return tl::make_unexpected(Failure{{odometer.error()}}); }
   if (compiled.count == std::numeric_limits<std::int64_t>::max()) {

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -36,10 +37,11 @@ class Space {
   // Plan fields without an axis have the defaults of `orrery estimate`, chosen without checking memory; micro_batch is
   // 1 and recompute none. A field that `fixed` sets has this value only, whatever the file says. `job.global_batch` 0:
   // every plan has the largest batch up to the file's max_batch. `job.seq` 0: the model's longest sequence. Fails where
-  // an expression cannot be calculated; the error names the values of the axes before it.
+  // an expression cannot be calculated; the error names the values of the axes before it. All points are counted, which
+  // takes minutes for spaces of many axes: `while_counting` is called now and then, and may throw to end the count.
   [[nodiscard]] static Result<Space> make(const SpaceFile& file, const workload::Model& model, const parallel::Job& job,
                                           const hardware::Cluster& cluster, const parallel::PartialPlan& fixed,
-                                          bool dp_overlap);
+                                          bool dp_overlap, const std::function<void()>& while_counting = {});
 
   // Number of all points, invalid ones included.
   [[nodiscard]] std::int64_t points() const;
