@@ -21,11 +21,12 @@ from calibrate import errors, spread, tables  # noqa: E402
 MIXTURES = ("dlrm_moe.csv", "moe.csv")
 KINDS = (("training", ("training.csv", "training_vtrain_single_node.csv", "lora.csv")),
          ("dlrm_moe", MIXTURES), ("parts", MIXTURES), ("inference", ("inference.csv",)), ("kernels", ("kernels.csv",)),
-         ("collectives", ("collectives.csv",)), ("commands", ("commands.csv",)))
+         ("collectives", ("collectives.csv",)), ("commands", ("commands.csv",)), ("pytorch", ("pytorch_kernels.csv", "pytorch.csv")))
 TITLES = {"training": "Training steps, dense models", "dlrm_moe": "Training steps, mixtures of experts and recommenders",
           "parts": "Parts of a mixture's training step",
           "inference": "Batches of requests", "kernels": "Single kernels", "collectives": "Collectives",
-          "commands": "Ten sources added last: steps, batches, kernels"}
+          "commands": "Ten sources added last: steps, batches, kernels",
+          "pytorch": "PyTorch on one H100 and one H200: kernels, prompts, steps"}
 NOT_SCORED = {"memory_unverified"}
 MIB = 1 << 20
 

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kEstimate = "estimate", kPlan = "plan", kAttention = "attn", kTop = "--top";
-constexpr std::size_t kAttentionWords = 4;
+constexpr std::size_t kAttentionWords = 4, kMostAttentionWords = 6;
 
 bool is_switch(const config::FieldInfo& field) { return field.type.text == "true or false"; }
 
@@ -102,9 +102,11 @@ std::vector<std::string> command_of(const CommandRow& row) {
   return words;
 }
 
-// The fields of "attn MODEL CLUSTER SEQ".
+// The fields of "attn MODEL CLUSTER SEQ [BATCH [STACK]]".
 Result<config::Node> attention_fields(const std::vector<std::string>& words, const std::string& table) {
-  if (words.size() != kAttentionWords) { return fail("attn: takes a model, a cluster and a sequence length"); }
+  if (words.size() < kAttentionWords || words.size() > kMostAttentionWords) {
+    return fail("attn: takes a model, a cluster, a sequence length and, if not the usual, a batch and a stack");
+  }
   config::Node fields = config::mapping_node();
   const auto add = [&](const char* field, const std::string& value) {
     config::add(fields, field, config::plain_node(value, Place{{}, 0, 0, fmt::format("attn {}", field)}));
@@ -112,7 +114,10 @@ Result<config::Node> attention_fields(const std::vector<std::string>& words, con
   add("model", file_meant(words[1], table));
   add("cluster", file_meant(words[2], table));
   add("seq", words[3]);
-  for (const char* one : {"devices", "global_batch", "micro_batch"}) { add(one, "1"); }
+  add("devices", "1");
+  const std::string batch = words.size() > kAttentionWords ? words[kAttentionWords] : "1";
+  for (const char* sequences : {"global_batch", "micro_batch"}) { add(sequences, batch); }
+  if (words.size() == kMostAttentionWords) { add("stack", file_meant(words.back(), table)); }
   add("recompute", "none");
   return fields;
 }

@@ -51,6 +51,38 @@ TEST(Commands, flags_are_those_of_estimate) {
   EXPECT_THAT(error_of("simulate --tp 2"), HasSubstr("not a row of"));
 }
 
+TEST(Commands, an_attention_core_has_a_batch_and_a_stack) {
+  const auto usual = request_of(row("attn llama-3.1-8b dgx-h100 4096"));
+  ASSERT_TRUE(usual) << usual.error().text();
+  EXPECT_EQ(usual->micro_batch, 1);
+  const auto request = request_of(row("attn llama-3.1-8b dgx-h100 4096 4 pytorch-eager"));
+  ASSERT_TRUE(request) << request.error().text();
+  EXPECT_EQ(request->micro_batch, 4);
+  EXPECT_EQ(request->global_batch, 4);
+  EXPECT_EQ(request->stack, "pytorch-eager");
+  EXPECT_THAT(error_of("attn llama-3.1-8b dgx-h100"), HasSubstr("takes a model"));
+  EXPECT_THAT(error_of("attn llama-3.1-8b dgx-h100 4096 4 fsdp more"), HasSubstr("takes a model"));
+  EXPECT_THAT(error_of("attn llama-3.1-8b dgx-h100 4096 four"), HasSubstr("is not a number"));
+}
+
+// With a batch on the command line, the core takes a little less than that many times one sequence; kernels without
+// Hopper's instructions take longer.
+TEST(Commands, attention_of_a_batch_and_of_older_kernels) {
+  const std::string file = ::testing::TempDir() + "attention.csv";
+  std::ofstream(file) << "id,args,measured_s\n"
+                         "one,attn llama-3.1-8b dgx-h100 4096,1\n"
+                         "four,attn llama-3.1-8b dgx-h100 4096 4,1\n"
+                         "old,attn llama-3.1-8b dgx-h100 4096 4 pytorch-eager,1\n";
+  const auto validation = validate_tables(ORRERY_DATA_DIR, {file}, {});
+  ASSERT_TRUE(validation) << validation.error().text();
+  const auto& rows = validation->predictions;
+  ASSERT_EQ(rows.size(), 3U);
+  for (const auto& each : rows) { ASSERT_TRUE(each.predicted_s) << each.skipped_reason; }
+  EXPECT_LE(*rows[1].predicted_s, 4.0 * *rows[0].predicted_s);
+  EXPECT_GT(*rows[1].predicted_s, 3.0 * *rows[0].predicted_s);
+  EXPECT_GT(*rows[2].predicted_s, *rows[1].predicted_s);
+}
+
 TEST(Commands, a_row_is_predicted_as_the_command_prints_it) {
   const std::string file = ::testing::TempDir() + "runs.csv";
   std::ofstream(file)
