@@ -26,7 +26,7 @@ TITLES = {"training": "Training steps, dense models", "dlrm_moe": "Training step
           "parts": "Parts of a mixture's training step",
           "inference": "Batches of requests", "kernels": "Single kernels", "collectives": "Collectives",
           "commands": "Ten sources added last: steps, batches, kernels",
-          "pytorch": "PyTorch on one H100 and one H200: kernels, prompts, steps"}
+          "pytorch": "Measured on one H100 and one H200: kernels, prompts, steps"}
 NOT_SCORED = {"memory_unverified"}
 MIB = 1 << 20
 
@@ -176,7 +176,7 @@ def summary(parts, held_out):
         free = [line for line in scored if kind != "collectives" and line.family not in fitted]
         other = errors.errors([line.predicted for line in free], [line.measured for line in free]) if free else None
         others = f"{len(free)} | {percent(other.median)} | {percent(other.mean)}" if other else " | |"
-        text.append(f"| {TITLES[kind].lower()} | {len(scored)} | {percent(held.median)} | {percent(held.mean)} | {others} | {within} |")
+        text.append(f"| {TITLES[kind][0].lower() + TITLES[kind][1:]} | {len(scored)} | {percent(held.median)} | {percent(held.mean)} | {others} | {within} |")
     return text
 
 
