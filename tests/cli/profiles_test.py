@@ -1,4 +1,5 @@
 """Profiles of PyTorch: public files and made jobs with exact truth. Skipped where the shared data are absent."""
+import decimal
 import gzip
 import json
 import pathlib
@@ -26,6 +27,60 @@ CHANGES = {
     "gpu x2": ["--scale-compute", "2x"],
     "rank 1 late by 3 ms in step 2": ["--late", "1:3ms@2"],
 }
+
+
+class OwnProfile(ProgramTest):
+    """A step under PyTorch 2.11, against a count of its events that shares nothing with the program."""
+    HOST, DEVICE = (str(ROOT / f"tests/fixtures/profiles/pytorch-2.11-{side}.json.gz") for side in ("host", "device"))
+
+    def answer(self, *command):
+        code, out, err = self.run_program(*command)
+        self.assertEqual(code, 0, err)
+        return json.loads(out)
+
+    def events(self):
+        with gzip.open(self.DEVICE) as file:
+            events = json.load(file, parse_float=decimal.Decimal)["traceEvents"]
+        return [event for event in events if event["ph"] == "X"]
+
+    def test_facts(self):
+        events = self.events()
+        kernels, memsets = ([event for event in events if event.get("cat") == kind] for kind in ("kernel", "gpu_memset"))
+        spans = sorted((int(event["ts"] * 1000), int((event["ts"] + event["dur"]) * 1000)) for event in kernels + memsets)
+        busy, end = 0, 0
+        for start, stop in spans:
+            busy += max(0, stop - max(start, end))
+            end = max(end, stop)
+        waits = [event for event in events if event["name"] == "cudaDeviceSynchronize"]
+        got = self.answer("trace", "stats", self.DEVICE, "--json")["files"][0]["kineto"]
+        self.assertGreater(len(kernels), 200)
+        self.assertEqual((got["kernels"], got["memset"]), (len(kernels), len(memsets)))
+        self.assertEqual((got["whole"]["busy_ns"], got["whole"]["span_ns"]), (busy, end - spans[0][0]))
+        self.assertEqual(got["gpu_ops_linked_to_a_call"], len(spans))
+        self.assertEqual(got["blocking_calls"], {"count": len(waits), "sum_ns": int(sum(w["dur"] for w in waits) * 1000)})
+
+    def test_every_operator_is_linked(self):
+        operators = sum(event.get("cat") in ("cpu_op", "user_annotation") for event in self.events())
+        code, out, err = self.run_program("trace", "link", "--host", self.HOST, "--device", self.DEVICE)
+        self.assertEqual(code, 0, err)
+        self.assertIn(f"{operators:,} of {operators:,} operators linked", out)
+
+    def test_replay_and_rows(self):
+        products = {str(event["args"]["Input Dims"]) for event in self.events() if event["name"] == "aten::mm"}
+        code, _, err = self.run_program("trace", "import", self.HOST, self.DEVICE, "--out", str(self.folder / "job"), "--rows",
+                                        str(self.folder / "job"))
+        self.assertEqual(code, 0, err)
+        rows = (self.folder / "job.kernels.csv").read_text().splitlines()[1:]
+        self.assertEqual(len(rows), len(products))
+        replay = self.answer("simulate", "--workload", str(self.folder / "job"), "--json")
+        host = [event for event in self.events() if event.get("cat") in ("cpu_op", "cuda_runtime", "cuda_driver")]
+        device = [event for event in self.events() if event.get("cat") in ("kernel", "gpu_memset")]
+        end = max(event["ts"] + event["dur"] for event in device) - min(event["ts"] for event in host)
+        replay = self.answer("simulate", "--workload", str(self.folder / "job"), "--json")
+        self.assertAlmostEqual(replay["ranks"][0]["device_end_ns"] / float(end * 1000), 1.0, delta=0.005)
+        slower = self.answer("simulate", "--workload", str(self.folder / "job"), "--json", "--scale-compute", "20")
+        busy = sum(event["dur"] for event in device)
+        self.assertGreaterEqual(slower["ranks"][0]["device_end_ns"], 20 * busy * 1000)
 
 
 @unittest.skipUnless(SHARED.exists(), "needs ../shared/data/traces")
