@@ -135,6 +135,10 @@ std::vector<std::string> differences(const parallel::Program& program, const har
         "step; "
         "estimate does not have that wait (0.1 % of a step in most jobs, up to 2 %)");
   }
+  if (cluster.topology && cluster.topology->in_switch) {
+    notes.emplace_back("estimate does not use the trees of switches that reduce; simulated calls take them if that is "
+                       "shorter");
+  }
   for (std::string& note : notes_on_order(program, network::Fabric(cluster, job.egress))) {
     notes.push_back(std::move(note));
   }

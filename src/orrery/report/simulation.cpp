@@ -151,6 +151,7 @@ std::string simulation_text(const results::Simulation& simulation, TextStyle sty
   const std::vector<RankClass> classes = rank_classes(simulation.ranks);
   text += classes.size() > kMostClasses ? summary_text(simulation.ranks, classes) : classes_text(classes);
   text += fmt::format("\n{} nodes, {} messages, {} events", simulation.nodes, simulation.messages, simulation.events);
+  if (simulation.in_switch_calls) { text += fmt::format("; {} collectives in switches", *simulation.in_switch_calls); }
   if (simulation.simulated_ranks < simulation.ranks.size()) {
     text += fmt::format("; {} of {} ranks simulated, the others are identical to these", simulation.simulated_ranks,
                         simulation.ranks.size());
@@ -182,6 +183,7 @@ Node simulation_head(const results::Simulation& simulation) {
                             {"simulated_ranks", simulation.simulated_ranks},
                             {"wall_s", simulation.wall_s},
                             {"peak_rss_B", simulation.peak_rss_B}});
+  if (simulation.in_switch_calls) { config::add_fields(stats, {{"in_switch_calls", *simulation.in_switch_calls}}); }
   if (simulation.comparison_wall_s) {
     config::add_fields(stats, {{"comparison_wall_s", *simulation.comparison_wall_s}});
   }

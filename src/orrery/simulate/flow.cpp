@@ -105,6 +105,10 @@ results::Simulation result_of(const FlowJob& flow, const FlowMachine& machine) {
   simulation.contention = contention_of(flow, machine);
   if (flow.job.explain) { simulation.path = path_of(flow, machine); }
   if (flow.by_link) { simulation.link_uses = machine.link_uses(); }
+  if (const SwitchCalls* switches = machine.switches()) {
+    simulation.in_switch_calls = switches->served();
+    for (std::string& refusal : switches->refusals()) { simulation.warnings.push_back(std::move(refusal)); }
+  }
   simulation.events = machine.rounds().events();
   simulation.messages = machine.messages();
   results::RankRuns<results::SimulatedRank> ranks;
