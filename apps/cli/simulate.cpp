@@ -21,6 +21,7 @@
 #include "orrery/api/flows.hpp"
 #include "orrery/api/plan_simulation.hpp"
 #include "orrery/api/simulate.hpp"
+#include "orrery/config/node.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/report/flow_times.hpp"
 #include "orrery/report/job_times.hpp"
@@ -62,7 +63,7 @@ struct Options {
   SharedMachineFlags machine = std::make_shared<MachineFlags>();
   std::shared_ptr<ReplayFlags> replay = std::make_shared<ReplayFlags>();
   RequestFlags plan;
-  std::string cluster, timeline, fold, folder, flows, jobs, granularity = "operator";
+  std::string cluster, timeline, fold, folder, flows, jobs, link_changes, granularity = "operator";
   std::vector<std::string> workload, tables, slow;
   bool json = false, explain = false;
 };
@@ -134,6 +135,7 @@ Result<results::PlanSimulation> simulated_plan(const Options& options) {
   how.tables = options.machine->files.tables;
   how.explain = options.machine->files.explain;
   how.stragglers = options.machine->files.stragglers;
+  how.link_changes = options.machine->files.link_changes;
   ORRERY_TRY(data, data_directory());
   auto plan = api::simulate_plan(data, typed.request, how);
   if (!plan) { return tl::make_unexpected(typed.placed(plan.error())); }
@@ -200,6 +202,20 @@ Result<std::vector<simulate::Straggler>> stragglers_of(const Options& options) {
     stragglers.push_back(made);
   }
   return stragglers;
+}
+
+Result<std::vector<simulate::LinkChange>> link_changes_of(const Options& options) {
+  if (options.link_changes.empty()) { return std::vector<simulate::LinkChange>{}; }
+  const auto place = flag_place("--link-changes");
+  if (!is_plan(options) && !on_cluster(options)) { return fail(place, "needs --cluster"); }
+  if (!options.machine->backend.empty() && options.machine->backend != "flow") {
+    return fail(place, "needs --backend flow");
+  }
+  if (options.fold == "auto") {
+    return fail(flag_place("--fold"), "auto is not valid with --link-changes: every rank is simulated");
+  }
+  ORRERY_TRY(text, config::read_text_file(options.link_changes));
+  return simulate::read_link_changes(text, options.link_changes);
 }
 
 std::vector<std::string> all_tables() {
@@ -289,6 +305,7 @@ Result<void> refuse_others(const Options& options, const std::string& form) {
                                        {!files.memory.empty(), "--remote-memory-configuration"},
                                        {!files.groups.empty(), "--comm-group-configuration"},
                                        {!options.fold.empty(), "--fold"},
+                                       {!options.link_changes.empty(), "--link-changes"},
                                        {!options.timeline.empty(), "--timeline"},
                                        {!options.tables.empty(), "--table"},
                                        {options.explain, "--explain"},
@@ -350,6 +367,8 @@ Result<int> run(Options& options) {
   }
   ORRERY_TRY(stragglers, stragglers_of(options));
   files.stragglers = std::move(stragglers);
+  ORRERY_TRY(link_changes, link_changes_of(options));
+  files.link_changes = std::move(link_changes);
   const double start = seconds();
   ORRERY_TRY(result, simulated(options));
   results::Simulation& simulation = result.simulation;
@@ -398,6 +417,11 @@ void declare_rest(Command& command, const Shared& options) {
        "astra-sim",
        how},
       [options](const std::string& ranks) { options->slow.push_back(ranks); });
+  text({"--link-changes", "FILE",
+        "links of the cluster that slow down, fail or come back at a time: lines \"cable A B TIME BANDWIDTH\" "
+        "(docs/format/link-changes.md)",
+        how},
+       &Options::link_changes);
   command.repeated(
       {"--workload", "PREFIX|FOLDER|FILE",
        "Chakra graphs for a run on --cluster: one per rank, from rank 0, or those of PREFIX.classes.json", how},

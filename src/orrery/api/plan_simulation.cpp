@@ -193,11 +193,13 @@ Result<void> simulate_variants(simulate::FlowJob& job, results::PlanSimulation& 
 
 Result<simulate::FoldedJob> folded_job(const hardware::Cluster& cluster, const simulate::ClassJob& classes,
                                        const PlanSimulationOptions& options) {
-  const bool has_stragglers = !options.stragglers.empty();
-  simulate::FoldedJob made =
-      simulate::folded(cluster, classes, has_stragglers ? simulate::Folding::off : options.folding);
+  const bool ranks_differ = !options.stragglers.empty() || !options.link_changes.empty();
+  simulate::FoldedJob made = simulate::folded(cluster, classes, ranks_differ ? simulate::Folding::off : options.folding);
   if (auto slowed = simulate::slow_ranks(made.job.job, options.stragglers); !slowed) {
     return tl::make_unexpected(std::move(slowed).error());
+  }
+  if (auto changed = simulate::change_links(made.job, options.link_changes); !changed) {
+    return tl::make_unexpected(std::move(changed).error());
   }
   return made;
 }
@@ -245,6 +247,9 @@ Result<results::PlanSimulation> simulate_plan(const std::string& data_directory,
     };
     auto saved = add_savings(inputs.cluster, simulate_on, *result.simulation.path);
     if (!saved) { return tl::make_unexpected(std::move(saved).error()); }
+  }
+  if (!options.link_changes.empty()) {
+    result.notes.emplace_back("links change: not in estimate, and not in the step without contention");
   }
   if (!result.estimate.memory.fits()) { warnings.emplace_back("the plan does not fit in memory"); }
   return result;

@@ -17,6 +17,7 @@ struct PlanSimulationOptions {
   simulate::Folding folding = simulate::Folding::automatic;
   generate::Options graphs;
   std::vector<simulate::Straggler> stragglers = {};     // every rank is simulated then
+  std::vector<simulate::LinkChange> link_changes = {};  // likewise
   bool spans = false, tables = false, explain = false;  // see simulate::SimulationJob
 };
 

@@ -84,6 +84,9 @@ Result<results::Simulation> simulate_graphs(const hardware::Cluster& cluster, co
     return simulate_links(job, options.folding.value_or(simulate::Folding::off));
   }
   simulate::FlowJob flow = simulate::unfolded(cluster, std::move(job));
+  if (auto changed = simulate::change_links(flow, files.link_changes); !changed) {
+    return tl::make_unexpected(std::move(changed).error());
+  }
   if (options.folding != simulate::Folding::automatic) { return simulate::simulate_flows(flow); }
   const double start = options.clock ? options.clock() : 0;
   const simulate::FoldedJob folded = simulate::fold(std::move(flow));
@@ -123,11 +126,14 @@ Result<results::Simulation> simulate_on_cluster(const std::string& data_director
     const auto simulate_on = [&](const hardware::Cluster& machine,
                                  const simulate::SimulationFiles& how) -> Result<results::Simulation> {
       ORRERY_TRY(job, simulate::read_class_job(machine, classes, how));
-      const bool has_stragglers = !how.stragglers.empty();
+      const bool ranks_differ = !how.stragglers.empty() || !how.link_changes.empty();
       const auto folding = options.folding.value_or(simulate::Folding::automatic);
-      simulate::FoldedJob folded = simulate::folded(machine, job, has_stragglers ? simulate::Folding::off : folding);
+      simulate::FoldedJob folded = simulate::folded(machine, job, ranks_differ ? simulate::Folding::off : folding);
       if (auto slowed = simulate::slow_ranks(folded.job.job, how.stragglers); !slowed) {
         return tl::make_unexpected(std::move(slowed).error());
+      }
+      if (auto changed = simulate::change_links(folded.job, how.link_changes); !changed) {
+        return tl::make_unexpected(std::move(changed).error());
       }
       return simulate_folded(folded);
     };

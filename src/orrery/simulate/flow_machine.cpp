@@ -53,7 +53,11 @@ void FlowMachine::run() {
     const std::uint64_t start = flow_job_.starts_ps.empty() ? 0 : flow_job_.starts_ps[rank];
     start == 0 ? nodes_.free_roots(rank) : rounds_.at(start, {PhysicalEventKind::rank_start, rank, 0});
   }
+  for (std::uint32_t i = 0; i < flow_job_.changes.size(); ++i) {
+    rounds_.at(picoseconds(flow_job_.changes[i].time), {PhysicalEventKind::link_change, i, 0});
+  }
   rounds_.run(Handler{*this}, [this] { end_round(); });
+  if (!stalled_.empty()) { stop_at_stalled(); }
 }
 
 void FlowMachine::handle(const PhysicalEvent& event) {
@@ -64,6 +68,7 @@ void FlowMachine::handle(const PhysicalEvent& event) {
       return;
     case PhysicalEventKind::kernel_end: return end_kernel(event.ref, event.extra);
     case PhysicalEventKind::rank_start: return nodes_.free_roots(event.ref);
+    case PhysicalEventKind::link_change: return change_link(flow_job_.changes[event.ref]);
     case PhysicalEventKind::memory_request:
     case PhysicalEventKind::memory_end:
     case PhysicalEventKind::request:
@@ -102,8 +107,14 @@ void FlowMachine::end_round() {
     }
   }
   flows_.settle(rounds_.now(), [&](std::uint32_t flow, std::uint64_t end) {
+    ++live_[flow].version;
+    stalled_.erase(flow);
+    if (end == kNever && !flow_job_.changes.empty()) {
+      stalled_.insert(flow);
+      return;
+    }
     if (end > kMostTime) { throw TooLong{}; }
-    rounds_.at(end, {PhysicalEventKind::flow_end, flow, ++live_[flow].version});
+    rounds_.at(end, {PhysicalEventKind::flow_end, flow, live_[flow].version});
   });
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -122,6 +123,8 @@ class FlowMachine {
   void receive(std::uint32_t rank, std::uint32_t node);
   void match(Message& message, const Continuation& receiver);
   void end_flow(std::uint32_t flow);
+  void change_link(const FlowJob::PortChange& change);
+  [[noreturn]] void stop_at_stalled() const;
   void start_flow(std::uint64_t time, const FlowKind& kind, const Use& use);
   [[nodiscard]] const Call& collective_call(const NodeTask& task);
   [[nodiscard]] const SwitchCalls::Asked& asked_of(const NodeTask& task, Seconds otherwise);
@@ -172,6 +175,7 @@ class FlowMachine {
   std::vector<PortDemand> demands_;  // of the flow that starts
   std::uint64_t messages_ = 0;
   std::optional<std::uint32_t> apart_;
+  std::set<std::uint32_t> stalled_;  // flows that wait for a link to come back
 };
 
 }  // namespace orrery::simulate

@@ -9,6 +9,7 @@
 #include "orrery/core/error.hpp"
 #include "orrery/simulate/custom_program.hpp"
 #include "orrery/simulate/inputs.hpp"
+#include "orrery/simulate/link_changes.hpp"
 #include "orrery/simulate/rank_graphs.hpp"
 #include "orrery/simulate/read_inputs.hpp"
 #include "orrery/simulate/stragglers.hpp"
@@ -48,6 +49,7 @@ struct SimulationFiles {
   Backend backend = Backend::congestion_unaware;
   bool spans = false, tables = false, explain = false;  // see SimulationJob
   std::vector<Straggler> stragglers;                    // physical semantics; every rank is simulated then
+  std::vector<LinkChange> link_changes;                 // back end flow; every rank is simulated then
   int threads = 0;                                      // for reading graphs; the result does not depend on it
 };
 
