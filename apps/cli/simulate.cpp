@@ -65,7 +65,7 @@ struct Options {
   RequestFlags plan;
   std::string cluster, timeline, fold, folder, flows, jobs, link_changes, granularity = "operator";
   std::vector<std::string> workload, tables, slow;
-  bool json = false, explain = false;
+  bool json = false, explain = false, roofline = false, energy = false;
 };
 
 using Shared = std::shared_ptr<Options>;
@@ -134,6 +134,8 @@ Result<results::PlanSimulation> simulated_plan(const Options& options) {
   how.spans = options.machine->files.spans;
   how.tables = options.machine->files.tables;
   how.explain = options.machine->files.explain;
+  how.roofline = options.machine->files.roofline;
+  how.energy = options.machine->files.energy;
   how.stragglers = options.machine->files.stragglers;
   how.link_changes = options.machine->files.link_changes;
   ORRERY_TRY(data, data_directory());
@@ -309,6 +311,8 @@ Result<void> refuse_others(const Options& options, const std::string& form) {
                                        {!options.timeline.empty(), "--timeline"},
                                        {!options.tables.empty(), "--table"},
                                        {options.explain, "--explain"},
+                                       {options.roofline, "--roofline"},
+                                       {options.energy, "--energy"},
                                        {!options.slow.empty(), "--slow"},
                                        {!options.folder.empty(), "--tables"}}) {
     if (is_given) {
@@ -350,6 +354,24 @@ Result<int> run_jobs(const Options& options) {
   return 0;
 }
 
+// What is reported besides times.
+Result<void> take_reports(const Options& options) {
+  simulate::SimulationFiles& files = options.machine->files;
+  files.explain = options.explain;
+  files.roofline = options.roofline;
+  files.energy = options.energy;
+  for (const auto& [is_given, flag] : {std::pair{options.explain, "--explain"}, {options.roofline, "--roofline"}}) {
+    if (is_given && options.machine->semantics != "physical") {
+      return fail(flag_place(flag), "needs --semantics physical, or a cluster");
+    }
+  }
+  const std::string& backend = options.machine->backend;
+  if (options.energy && (!options.machine->on_cluster || (!backend.empty() && backend != "flow"))) {
+    return fail(flag_place("--energy"), "needs a cluster, and --backend flow");
+  }
+  return {};
+}
+
 Result<int> run(Options& options) {
   ORRERY_TRY(replay, is_replay(*options.replay, is_plan(options) ? std::vector<std::string>() : options.workload));
   if (replay) { return run_replay(*options.replay, options.workload, options.cluster, options.json); }
@@ -361,10 +383,7 @@ Result<int> run(Options& options) {
   simulate::SimulationFiles& files = options.machine->files;
   files.tables = !tables.empty() || !options.folder.empty();
   files.spans = !options.timeline.empty();
-  files.explain = options.explain;
-  if (options.explain && options.machine->semantics != "physical") {
-    return fail(flag_place("--explain"), "needs --semantics physical, or a cluster");
-  }
+  if (auto valid = take_reports(options); !valid) { return tl::make_unexpected(valid.error()); }
   ORRERY_TRY(stragglers, stragglers_of(options));
   files.stragglers = std::move(stragglers);
   ORRERY_TRY(link_changes, link_changes_of(options));
@@ -456,6 +475,15 @@ void declare_rest(Command& command, const Shared& options) {
                   "again); not with --semantics astra-sim",
                   std::string(kOutputGroup)},
                  [options](bool on) { options->explain = on; });
+  command.toggle({"--roofline", "",
+                  "operations and bytes of the kernels of each rank against the peaks of its accelerator: utilisation, "
+                  "intensity, time bound by memory; not with --semantics astra-sim",
+                  std::string(kOutputGroup)},
+                 [options](bool on) { options->roofline = on; });
+  command.toggle({"--energy", "",
+                  "energy of accelerators, links, switches and the rest of the nodes; needs a cluster",
+                  std::string(kOutputGroup)},
+                 [options](bool on) { options->energy = on; });
   command.toggle({"--json", "", "one JSON document (orrery.simulate/1), nothing else, on standard output",
                   std::string(kOutputGroup)},
                  [options](bool on) { options->json = on; });

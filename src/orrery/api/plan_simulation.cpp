@@ -45,6 +45,8 @@ Result<simulate::ClassJob> class_job(const generate::JobGraphs& graphs, const ha
   job.machine.backend = simulate::Backend::flow;
   job.machine.tables = options.tables;
   job.machine.explain = options.explain;
+  job.machine.roofline = options.roofline;
+  job.machine.energy = options.energy;
   job.machine.spans = options.spans || options.tables || options.explain;
   job.egress = graphs.egress();
   job.layout = graphs.groups().layout();
@@ -180,7 +182,7 @@ Result<void> simulate_variants(simulate::FlowJob& job, results::PlanSimulation& 
   result.simulation = std::move(simulation);
   result.unshared_ns = result.simulation.makespan_ns();
   if (result.simulation.contention.empty()) { return {}; }
-  job.job.tables = job.job.spans = job.job.explain = false;
+  job.job.tables = job.job.spans = job.job.explain = job.job.roofline = job.job.energy = false;
   job.simulated = {};  // only the makespan matters from here on
   for (std::uint32_t rank = 0; rank < job.job.rank_graphs.size(); ++rank) { job.simulated.push_back(rank); }
   ORRERY_TRY(unshared, simulate::simulate_flows(job, false));
@@ -207,7 +209,7 @@ Result<simulate::FoldedJob> folded_job(const hardware::Cluster& cluster, const s
 // The makespan of the same plan on another machine.
 Result<std::uint64_t> makespan_on(const hardware::Cluster& cluster, const Inputs& inputs, const parallel::Job& job,
                                   const parallel::Plan& plan, PlanSimulationOptions options) {
-  options.spans = options.tables = options.explain = false;
+  options.spans = options.tables = options.explain = options.roofline = options.energy = false;
   const auto program = parallel::lower(inputs.model, job, plan, cluster, inputs.stack);
   const generate::JobGraphs graphs(program, cluster, inputs.stack, options.graphs);
   ORRERY_TRY(classes, class_job(graphs, cluster, options));

@@ -18,7 +18,7 @@ struct PlanSimulationOptions {
   generate::Options graphs;
   std::vector<simulate::Straggler> stragglers = {};     // every rank is simulated then
   std::vector<simulate::LinkChange> link_changes = {};  // likewise
-  bool spans = false, tables = false, explain = false;  // see simulate::SimulationJob
+  bool spans = false, tables = false, explain = false, roofline = false, energy = false;  // see simulate::SimulationJob
 };
 
 // `request`: physical semantics. A plan that does not fit in memory is simulated with a warning.

@@ -82,6 +82,7 @@ struct Accelerator {
   double slowdown = 1.0;
 
   double tdp_watts = 0.0;
+  std::optional<double> idle_watts;  // while no kernel runs; not given: a prior (expenses.hpp)
   double price_usd = 0.0;  // of one device; 0: unknown
   Sources sources;
 

@@ -160,6 +160,8 @@ std::string simulation_text(const results::Simulation& simulation, TextStyle sty
     text += fmt::format("; graphs compared in {:.3g} s", *simulation.comparison_wall_s);
   }
   text += '\n';
+  text += roofline_text(simulation);
+  text += energy_text(simulation);
   text += path_text(simulation);
   for (const std::string& warning : simulation.warnings) { text += fmt::format("warning: {}\n", printable(warning)); }
   return text;
@@ -195,6 +197,8 @@ Node simulation_head(const results::Simulation& simulation) {
                            {"classes", config::json_list(rank_classes(simulation.ranks), rank_class_json)},
                            {"stats", stats},
                            {"warnings", simulation.warnings}});
+  if (simulation.roofline) { config::add_fields(head, {{"roofline", roofline_json(*simulation.roofline)}}); }
+  if (simulation.energy) { config::add_fields(head, {{"energy", energy_json(*simulation.energy)}}); }
   if (simulation.path) { config::add_fields(head, {{"critical_path", path_json(simulation)}}); }
   if (simulation.backend == "flow") {
     config::add_fields(head, {{"contention", contention_json(simulation.contention)}});

@@ -11,6 +11,7 @@
 
 #include "orrery/network/names.hpp"
 #include "orrery/simulate/critical_path.hpp"
+#include "orrery/simulate/flow_energy.hpp"
 #include "orrery/simulate/flow_machine.hpp"
 #include "orrery/simulate/physical_result.hpp"
 #include "orrery/simulate/tables.hpp"
@@ -114,6 +115,14 @@ results::Simulation result_of(const FlowJob& flow, const FlowMachine& machine) {
   results::RankRuns<results::SimulatedRank> ranks;
   for (const auto& run : flow.simulated.runs()) { ranks.add(run.end - run.first, simulation.ranks[run.value]); }
   simulation.ranks = std::move(ranks);
+  if (simulation.roofline) {
+    results::RankRuns<results::RooflineRank> rows;
+    for (const auto& run : flow.simulated.runs()) {
+      rows.add(run.end - run.first, simulation.roofline->ranks[run.value]);
+    }
+    simulation.roofline->ranks = std::move(rows);
+  }
+  if (flow.job.energy) { simulation.energy = energy_of(flow, machine, simulation); }
   name_ranks(flow, simulation);
   return simulation;
 }

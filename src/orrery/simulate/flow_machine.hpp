@@ -66,6 +66,8 @@ class FlowMachine {
   [[nodiscard]] std::vector<results::LinkUse> link_uses() const;
   // Of a topology whose switches reduce.
   [[nodiscard]] const SwitchCalls* switches() const { return switches_ ? &*switches_ : nullptr; }
+  // Bits on all cables of a dimension of the cluster, protocols included, of the whole job.
+  [[nodiscard]] double bits_on(std::uint32_t dimension) const;
   [[nodiscard]] std::uint64_t messages() const { return messages_; }  // flows that have ended
   // Of a node that has ended: what its time consists of (flow_parts.cpp), and the ends of the link that it names.
   [[nodiscard]] NodeParts parts_of(std::uint32_t rank, std::uint32_t node) const;

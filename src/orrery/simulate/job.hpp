@@ -36,6 +36,8 @@ struct SimulationJob {
   bool spans = false;    // record the start and end of every node
   bool tables = false;   // collect results::SimulationTables; needs spans
   bool explain = false;  // find results::CriticalPath, under physical semantics; needs spans
+  bool roofline = false;  // find results::Roofline, under physical semantics
+  bool energy = false;    // find results::SimulatedEnergy, back end flow
 };
 
 // Where the inputs are, as on ASTRA-sim's command line.
@@ -47,7 +49,7 @@ struct SimulationFiles {
   SystemFlags flags;
   Semantics semantics = Semantics::astra_sim;
   Backend backend = Backend::congestion_unaware;
-  bool spans = false, tables = false, explain = false;  // see SimulationJob
+  bool spans = false, tables = false, explain = false, roofline = false, energy = false;  // see SimulationJob
   std::vector<Straggler> stragglers;                    // physical semantics; every rank is simulated then
   std::vector<LinkChange> link_changes;                 // back end flow; every rank is simulated then
   int threads = 0;                                      // for reading graphs; the result does not depend on it

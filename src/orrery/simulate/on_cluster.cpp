@@ -161,6 +161,8 @@ Result<SimulationJob> read_job_on(const hardware::Cluster& cluster, const Simula
   if (files.backend == Backend::flow) { job.backend = Backend::flow; }
   job.tables = files.tables;
   job.explain = files.explain;
+  job.roofline = files.roofline;
+  job.energy = files.energy;
   job.spans = files.spans || files.tables || files.explain;
   if (!files.groups.empty()) {
     ORRERY_TRY(groups, read_groups(files.groups, job.network.ranks()));
