@@ -63,8 +63,8 @@ struct Options {
   SharedMachineFlags machine = std::make_shared<MachineFlags>();
   std::shared_ptr<ReplayFlags> replay = std::make_shared<ReplayFlags>();
   RequestFlags plan;
-  std::string cluster, timeline, fold, folder, flows, jobs, link_changes, granularity = "operator";
-  std::vector<std::string> workload, tables, slow;
+  std::string cluster, timeline, fold, folder, flows, jobs, link_changes, copies, granularity = "operator";
+  std::vector<std::string> workload, tables, slow, grown;
   bool json = false, explain = false, roofline = false, energy = false;
 };
 
@@ -218,6 +218,31 @@ Result<std::vector<simulate::LinkChange>> link_changes_of(const Options& options
   }
   ORRERY_TRY(text, config::read_text_file(options.link_changes));
   return simulate::read_link_changes(text, options.link_changes);
+}
+
+Result<void> take_copies(const Options& options) {
+  if (options.copies.empty()) {
+    return options.grown.empty() ? Result<void>{} : fail(flag_place("--grow"), "needs --copies");
+  }
+  const std::string& backend = options.machine->backend;
+  if (options.workload.empty() || (!backend.empty() && backend != "flow")) {
+    return fail(flag_place("--copies"), "needs --workload on a --cluster, and --backend flow");
+  }
+  constexpr std::uint64_t kMost = 65'536;
+  const auto copies = whole_number(options.copies);
+  if (!copies || *copies < 1 || *copies > kMost) {
+    return fail(flag_place("--copies"),
+                fmt::format("{} must be a whole number from 1 to {}", quote(options.copies), kMost));
+  }
+  options.machine->files.copies = static_cast<std::uint32_t>(*copies);
+  for (std::string_view rest : options.grown) {  // "3,4,5"
+    while (!rest.empty()) {
+      const std::size_t comma = std::min(rest.find(','), rest.size());
+      options.machine->files.grown.emplace_back(rest.substr(0, comma));
+      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    }
+  }
+  return {};
 }
 
 std::vector<std::string> all_tables() {
@@ -386,6 +411,7 @@ Result<int> run(Options& options) {
   if (auto valid = take_reports(options); !valid) { return tl::make_unexpected(valid.error()); }
   ORRERY_TRY(stragglers, stragglers_of(options));
   files.stragglers = std::move(stragglers);
+  if (auto valid = take_copies(options); !valid) { return tl::make_unexpected(valid.error()); }
   ORRERY_TRY(link_changes, link_changes_of(options));
   files.link_changes = std::move(link_changes);
   const double start = seconds();
@@ -445,6 +471,14 @@ void declare_rest(Command& command, const Shared& options) {
       {"--workload", "PREFIX|FOLDER|FILE",
        "Chakra graphs for a run on --cluster: one per rank, from rank 0, or those of PREFIX.classes.json", how},
       [options](const std::string& name) { options->workload.push_back(name); });
+  text({"--copies", "N",
+        "so many replicas of the R ranks of --workload: rank r + R c is copy c of rank r; all copies join the process "
+        "groups of --grow and the collectives of all ranks",
+        how},
+       &Options::copies);
+  command.repeated(
+      {"--grow", "GROUP", "with --copies: process groups that grow, as the graphs name them: 3, or 3,4,5", how},
+      [options](const std::string& names) { options->grown.push_back(names); });
   command.option({"--cluster",
                   "NAME|FILE",
                   "cluster from the catalogue or a YAML file; replaces ASTRA-sim's files",
@@ -459,6 +493,12 @@ void declare_rest(Command& command, const Shared& options) {
   text(
       {"--jobs", "FILE", "several jobs at once on one cluster: slowdown of each (docs/format/concurrent-jobs.md)", how},
       &Options::jobs);
+}
+
+void declare_output(Command& command, const Shared& options) {
+  const auto text = [&](Flag flag, std::string Options::* field) {
+    command.option(std::move(flag), [options, field](const std::string& value) { (*options).*field = value; });
+  };
   std::vector<std::string> names = all_tables();
   names.emplace_back("all");
   command.repeated(
@@ -480,8 +520,7 @@ void declare_rest(Command& command, const Shared& options) {
                   "intensity, time bound by memory; not with --semantics astra-sim",
                   std::string(kOutputGroup)},
                  [options](bool on) { options->roofline = on; });
-  command.toggle({"--energy", "",
-                  "energy of accelerators, links, switches and the rest of the nodes; needs a cluster",
+  command.toggle({"--energy", "", "energy of accelerators, links, switches and the rest of the nodes; needs a cluster",
                   std::string(kOutputGroup)},
                  [options](bool on) { options->energy = on; });
   command.toggle({"--json", "", "one JSON document (orrery.simulate/1), nothing else, on standard output",
@@ -503,6 +542,7 @@ Command simulate_command() {
   command.option(granularity_flag(plan), [options](const std::string& text) { options->granularity = text; });
   declare_inputs(command, options);
   declare_rest(command, options);
+  declare_output(command, options);
   command.footer(kFooter);
   command.action([options] { return run(*options); });
   return command;

@@ -213,7 +213,7 @@ Result<CollectiveTable> price_collective(const std::string& data_directory, cons
     if (const auto switches = switches_of(target.cluster, request.op, bytes, algorithm);
         switches && switches->time < price.time) {
       const Seconds moving = switches->time - switches->base - switches->latency;
-      price = {switches->time, switches->base, switches->latency, moving, {}, CollectiveAlgorithm::in_switch,
+      price = {switches->time, switches->base,  switches->latency, moving, {}, CollectiveAlgorithm::in_switch,
                price.protocol, switches->chunks};
     }
     if (!is_possible(price)) { return impossible(fabric, target.group, request.op, algorithm); }

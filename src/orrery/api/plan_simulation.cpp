@@ -138,8 +138,9 @@ std::vector<std::string> differences(const parallel::Program& program, const har
         "estimate does not have that wait (0.1 % of a step in most jobs, up to 2 %)");
   }
   if (cluster.topology && cluster.topology->in_switch) {
-    notes.emplace_back("estimate does not use the trees of switches that reduce; simulated calls take them if that is "
-                       "shorter");
+    notes.emplace_back(
+        "estimate does not use the trees of switches that reduce; simulated calls take them if that is "
+        "shorter");
   }
   for (std::string& note : notes_on_order(program, network::Fabric(cluster, job.egress))) {
     notes.push_back(std::move(note));
@@ -196,7 +197,8 @@ Result<void> simulate_variants(simulate::FlowJob& job, results::PlanSimulation& 
 Result<simulate::FoldedJob> folded_job(const hardware::Cluster& cluster, const simulate::ClassJob& classes,
                                        const PlanSimulationOptions& options) {
   const bool ranks_differ = !options.stragglers.empty() || !options.link_changes.empty();
-  simulate::FoldedJob made = simulate::folded(cluster, classes, ranks_differ ? simulate::Folding::off : options.folding);
+  simulate::FoldedJob made =
+      simulate::folded(cluster, classes, ranks_differ ? simulate::Folding::off : options.folding);
   if (auto slowed = simulate::slow_ranks(made.job.job, options.stragglers); !slowed) {
     return tl::make_unexpected(std::move(slowed).error());
   }

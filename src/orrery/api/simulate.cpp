@@ -121,6 +121,9 @@ Result<results::Simulation> simulate_on_cluster(const std::string& data_director
                                                 simulate::SimulationFiles files, const FoldingOptions& options) {
   const hardware::Catalogue catalogue(data_directory);
   if (const auto file = simulate::classes_file_of(workload)) {
+    if (files.copies > 1) {
+      return fail(Place{{}, 0, 0, "--copies"}, fmt::format("{}: needs graphs of single ranks", *file));
+    }
     ORRERY_TRY(classes, class_files(*file, files));
     ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(classes.ranks())));
     const auto simulate_on = [&](const hardware::Cluster& machine,
@@ -140,7 +143,8 @@ Result<results::Simulation> simulate_on_cluster(const std::string& data_director
     return explained(scaled, std::move(files), simulate_on);
   }
   ORRERY_TRY(graphs, simulate::graphs_of(workload));
-  ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(graphs.size())));
+  const auto ranks = static_cast<std::int64_t>(graphs.size()) * files.copies;
+  ORRERY_TRY(scaled, catalogue.cluster(cluster, ranks));
   files.graphs = std::move(graphs);
   return explained(scaled, std::move(files),
                    [&](const hardware::Cluster& machine, const simulate::SimulationFiles& how) {

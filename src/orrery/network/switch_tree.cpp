@@ -148,9 +148,8 @@ TreeChunks chunks_of(const TreeCall& call, const TreeLimits& limits) {
   made.count = tree_chunks(call.bytes, limits);
   ORRERY_ASSERT(made.count > 0);
   made.bytes = call.bytes / made.count;
-  made.window = limits.buffer > 0
-                    ? static_cast<std::uint32_t>(std::max(1.0, limits.buffer / std::max(made.bytes, 1.0)))
-                    : made.count;
+  made.window = limits.buffer > 0 ? static_cast<std::uint32_t>(std::max(1.0, limits.buffer / std::max(made.bytes, 1.0)))
+                                  : made.count;
   made.on_way.assign(call.tree.nodes.size(), false);
   if (call.collective != Collective::broadcast) { return made; }
   const auto leaf = std::find(call.tree.nodes.begin(), call.tree.nodes.end(), call.root);

@@ -65,9 +65,9 @@ struct LinkBytes {
 
 struct TreeChunks {
   std::uint32_t count = 1;
-  double bytes = 0;           // of a chunk
-  std::uint32_t window = 1;   // chunks that a switch has at once
-  std::vector<bool> on_way;   // by node: a broadcast goes up through it, from the root's device to the top
+  double bytes = 0;          // of a chunk
+  std::uint32_t window = 1;  // chunks that a switch has at once
+  std::vector<bool> on_way;  // by node: a broadcast goes up through it, from the root's device to the top
 };
 [[nodiscard]] TreeChunks chunks_of(const TreeCall& call, const TreeLimits& limits);
 

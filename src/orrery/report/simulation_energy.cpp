@@ -14,9 +14,9 @@ std::string energy_text(const results::Simulation& simulation) {
   const results::SimulatedEnergy& energy = *simulation.energy;
   constexpr double kNanosecond = 1e-9;
   const double total = energy.joules(), run = kNanosecond * static_cast<double>(simulation.makespan_ns());
-  std::string text = fmt::format("\nenergy: {}, {} W for each device on average\n", joules(total),
-                                 run > 0 ? fmt::format("{:.4g}", total / run / static_cast<double>(simulation.ranks.size()))
-                                         : "-");
+  std::string text =
+      fmt::format("\nenergy: {}, {} W for each device on average\n", joules(total),
+                  run > 0 ? fmt::format("{:.4g}", total / run / static_cast<double>(simulation.ranks.size())) : "-");
   Table table;
   table.column("of", Table::Align::left).column("energy").column("share").column("figures", Table::Align::left);
   for (const results::EnergyPart& part : energy.parts) {

@@ -58,10 +58,10 @@ std::string roofline_text(const results::Simulation& simulation) {
   if (!(roofline.peak_flops > 0 && roofline.memory_Bps > 0)) {
     return "\nroofline: the machine has no peaks (peak-perf and local-mem-bw of the system file)\n";
   }
-  std::string text = fmt::format("\nroofline: {}, {} of device memory, equal at {:.3g} FLOP/B\n",
-                                 config::format_rate(FlopsPerSecond(roofline.peak_flops)),
-                                 config::format_rate(BytesPerSecond(roofline.memory_Bps)),
-                                 roofline.peak_flops / roofline.memory_Bps);
+  std::string text =
+      fmt::format("\nroofline: {}, {} of device memory, equal at {:.3g} FLOP/B\n",
+                  config::format_rate(FlopsPerSecond(roofline.peak_flops)),
+                  config::format_rate(BytesPerSecond(roofline.memory_Bps)), roofline.peak_flops / roofline.memory_Bps);
   Table table;
   table.column("from rank", Table::Align::left).column("ranks").column("operations").column("bytes").column("FLOP/B");
   table.column("FLOP/s of run").column("of kernels").column("memory of run").column("of kernels");
@@ -75,8 +75,7 @@ std::string roofline_text(const results::Simulation& simulation) {
     if (i >= kMostRows) { continue; }
     table.row({std::to_string(classes[i].first), std::to_string(classes[i].ranks),
                config::format_flops(Flops(row.operations)), config::format_bytes(Bytes(row.bytes)),
-               fmt::format("{:.4g}", intensity(row)),
-               percent(part(row.operations, roofline.peak_flops, row.finish_ps)),
+               fmt::format("{:.4g}", intensity(row)), percent(part(row.operations, roofline.peak_flops, row.finish_ps)),
                percent(part(row.operations, roofline.peak_flops, row.kernel_ps)),
                percent(part(row.bytes, roofline.memory_Bps, row.finish_ps)),
                percent(part(row.bytes, roofline.memory_Bps, row.kernel_ps)),
@@ -89,12 +88,12 @@ std::string roofline_text(const results::Simulation& simulation) {
 }
 
 config::Node roofline_json(const results::Roofline& roofline) {
-  return json_object(
-      {{"peak_flops", roofline.peak_flops},
-       {"memory_Bps", roofline.memory_Bps},
-       {"classes", config::json_list(classes_of(roofline), [&](const RooflineClass& ranks) {
-          const RooflineRank& row = ranks.row;
-          return json_object({{"first_rank", ranks.first},
+  return json_object({{"peak_flops", roofline.peak_flops},
+                      {"memory_Bps", roofline.memory_Bps},
+                      {"classes", config::json_list(classes_of(roofline), [&](const RooflineClass& ranks) {
+                         const RooflineRank& row = ranks.row;
+                         return json_object(
+                             {{"first_rank", ranks.first},
                               {"ranks", ranks.ranks},
                               {"operations", row.operations},
                               {"bytes", row.bytes},
@@ -108,7 +107,7 @@ config::Node roofline_json(const results::Roofline& roofline) {
                               {"flops_of_kernels", part(row.operations, roofline.peak_flops, row.kernel_ps)},
                               {"memory_of_run", part(row.bytes, roofline.memory_Bps, row.finish_ps)},
                               {"memory_of_kernels", part(row.bytes, roofline.memory_Bps, row.kernel_ps)}});
-        })}});
+                       })}});
 }
 
 }  // namespace orrery::report

@@ -102,7 +102,7 @@ struct Simulation {
   std::optional<CriticalPath> path;             // physical semantics, if requested
   std::uint64_t nodes = 0;                      // of all simulated graphs
   std::uint64_t events = 0;
-  std::uint64_t messages = 0;  // delivered
+  std::uint64_t messages = 0;                    // delivered
   std::optional<std::uint64_t> in_switch_calls;  // on a topology whose switches reduce: collectives in switches
   std::uint64_t simulated_ranks = 0;
   // If one simulated rank stands for several: by simulated rank, the rank that spans and tables name. Rows of

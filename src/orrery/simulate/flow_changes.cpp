@@ -10,10 +10,9 @@ namespace orrery::simulate {
 
 void FlowMachine::change_link(const FlowJob::PortChange& change) {
   const auto ranks = static_cast<std::uint32_t>(job_.rank_graphs.size());
-  const std::uint32_t number =
-      change.link == kNone
-          ? port(change.rank, change.dimension, change.in)
-          : (2 * ranks + change.link) * (dimensions_ + 1) + topology_->topology().links[change.link].level;
+  const std::uint32_t number = change.link == kNone ? port(change.rank, change.dimension, change.in)
+                                                    : (2 * ranks + change.link) * (dimensions_ + 1) +
+                                                          topology_->topology().links[change.link].level;
   flows_.set_capacity(number, static_cast<FlowShare>(std::llround(change.part * static_cast<double>(kWholeShare))));
 }
 

@@ -41,8 +41,9 @@ void add_links(const FlowJob& job, const FlowMachine& machine, results::Simulate
     if (dimension.size <= 1) { continue; }
     const auto& known = dimension.link.picojoules_per_bit;
     const double prior = d == 0 && has_nodes ? hardware::kScaleUpPicojoules : hardware::kNetworkPicojoules;
-    energy.parts.push_back({"cables of " + dimension.name, machine.bits_on(d) * known.value_or(prior) * kPicojoule,
-                            fmt::format("{:.3g} pJ a bit and cable{}", known.value_or(prior), known ? "" : " (prior)")});
+    energy.parts.push_back(
+        {"cables of " + dimension.name, machine.bits_on(d) * known.value_or(prior) * kPicojoule,
+         fmt::format("{:.3g} pJ a bit and cable{}", known.value_or(prior), known ? "" : " (prior)")});
   }
 }
 

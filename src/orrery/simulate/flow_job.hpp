@@ -54,7 +54,7 @@ struct FlowJob {
     double part = 1;  // of its bandwidth
   };
   std::vector<PortChange> changes;
-  bool by_link = false;                   // Simulation::links is asked for; only on a topology
+  bool by_link = false;  // Simulation::links is asked for; only on a topology
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   bool whole_buffers = false;  // all-gathers count the whole buffer, as nccl-tests do, instead of one rank's shard
 

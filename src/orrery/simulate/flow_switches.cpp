@@ -35,7 +35,8 @@ const FlowMachine::Call& FlowMachine::starting_call(std::uint32_t number) {
   const bool is_free = flow_job_.algorithm == CollectiveAlgorithm::automatic;
   if (!switches_ || task.amount == 0) { return usual; }
   if (!is_free && flow_job_.algorithm != CollectiveAlgorithm::in_switch) { return usual; }
-  const SwitchCalls::Asked& asked = asked_of(task, is_free && usual.time > 0 ? seconds(usual.time) : infinite<Seconds>());
+  const SwitchCalls::Asked& asked =
+      asked_of(task, is_free && usual.time > 0 ? seconds(usual.time) : infinite<Seconds>());
   const SwitchCalls::Way* way = switches_->take(asked);
   if (way == nullptr) { return usual; }
   collectives_[number].way = way;

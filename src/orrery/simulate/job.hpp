@@ -33,9 +33,9 @@ struct SimulationJob {
   Warnings warnings;
   // Why custom collectives would not end with their own messages only; messages of nodes may complete them.
   std::vector<Diagnostic> possible_deadlocks;
-  bool spans = false;    // record the start and end of every node
-  bool tables = false;   // collect results::SimulationTables; needs spans
-  bool explain = false;  // find results::CriticalPath, under physical semantics; needs spans
+  bool spans = false;     // record the start and end of every node
+  bool tables = false;    // collect results::SimulationTables; needs spans
+  bool explain = false;   // find results::CriticalPath, under physical semantics; needs spans
   bool roofline = false;  // find results::Roofline, under physical semantics
   bool energy = false;    // find results::SimulatedEnergy, back end flow
 };
@@ -50,9 +50,11 @@ struct SimulationFiles {
   Semantics semantics = Semantics::astra_sim;
   Backend backend = Backend::congestion_unaware;
   bool spans = false, tables = false, explain = false, roofline = false, energy = false;  // see SimulationJob
-  std::vector<Straggler> stragglers;                    // physical semantics; every rank is simulated then
-  std::vector<LinkChange> link_changes;                 // back end flow; every rank is simulated then
-  int threads = 0;                                      // for reading graphs; the result does not depend on it
+  std::vector<Straggler> stragglers;     // physical semantics; every rank is simulated then
+  std::vector<LinkChange> link_changes;  // back end flow; every rank is simulated then
+  std::uint32_t copies = 1;              // of graphs on a cluster: see copy_ranks
+  std::vector<std::string> grown;        // process groups that all copies join
+  int threads = 0;                       // for reading graphs; the result does not depend on it
 };
 
 [[nodiscard]] Result<SimulationJob> read_job(const SimulationFiles& files);

@@ -17,8 +17,8 @@ struct LevelRules {
   std::vector<network::LevelRule> levels;
 };
 
-// `protocol`: of the closed form's choice; empty: the one with the most payload. in_switch: a link class without figures
-// of its own for switches has half of its latency on each link.
+// `protocol`: of the closed form's choice; empty: the one with the most payload. in_switch: a link class without
+// figures of its own for switches has half of its latency on each link.
 [[nodiscard]] LevelRules level_rules(const hardware::Cluster& cluster, std::string_view protocol,
                                      CollectiveAlgorithm algorithm);
 

@@ -38,8 +38,9 @@ tl::expected<std::vector<LinkChange>, std::string> changes_in(const std::vector<
   }
   constexpr std::size_t kWords = 5;
   if (words.size() != kWords) {
-    return tl::make_unexpected(fmt::format("has {} words; valid: {} TIME BANDWIDTH, such as \"{} leaf0 spine1 2ms 25GB/s\"",
-                                           words.size(), both_ways ? "cable A B" : "change FROM TO", words.front()));
+    return tl::make_unexpected(
+        fmt::format("has {} words; valid: {} TIME BANDWIDTH, such as \"{} leaf0 spine1 2ms 25GB/s\"", words.size(),
+                    both_ways ? "cable A B" : "change FROM TO", words.front()));
   }
   const auto time = config::parse_quantity(words[3], config::Dimension::seconds, "ms");
   if (!time) { return tl::make_unexpected("time " + time.error()); }
@@ -90,7 +91,8 @@ using ChangedPorts = tl::expected<std::vector<ChangedPort>, std::string>;
 std::string unknown(std::string_view what, const std::string& name, const std::vector<std::string>& known) {
   const auto near = nearest(name, known);
   constexpr std::size_t kMost = 12;
-  std::vector<std::string> first(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(std::min(known.size(), kMost)));
+  std::vector<std::string> first(known.begin(),
+                                 known.begin() + static_cast<std::ptrdiff_t>(std::min(known.size(), kMost)));
   if (known.size() > kMost) { first.emplace_back("…"); }
   return fmt::format("{} is not {}; {}", quote(name), what,
                      near ? fmt::format("did you mean {}?", *near) : "valid: " + join(first, ", "));
@@ -127,9 +129,10 @@ ChangedPorts port_of_device(const FlowJob& job, const LinkChange& change) {
   const std::size_t devices = job.job.rank_graphs.size();
   const auto sender = device_number(change.from, devices), receiver = device_number(change.to, devices);
   if (sender.has_value() == receiver.has_value()) {
-    return tl::make_unexpected(fmt::format("{} to {}: on a cluster without a topology, one is a device (d0 to d{}), the "
-                                           "other a dimension",
-                                           change.from, change.to, devices - 1));
+    return tl::make_unexpected(
+        fmt::format("{} to {}: on a cluster without a topology, one is a device (d0 to d{}), the "
+                    "other a dimension",
+                    change.from, change.to, devices - 1));
   }
   const std::string& name = sender ? change.to : change.from;
   std::vector<std::string> names;

@@ -26,7 +26,8 @@ struct LinkChange {
 // Lines "change FROM TO TIME BANDWIDTH" (one direction) and "cable A B TIME BANDWIDTH" (both). `file`: for errors.
 [[nodiscard]] Result<std::vector<LinkChange>> read_link_changes(std::string_view text, const std::string& file);
 
-// Of a job with every rank simulated. Fails for links that the cluster does not have, and for more than their bandwidth.
+// Of a job with every rank simulated. Fails for links that the cluster does not have, and for more than their
+// bandwidth.
 [[nodiscard]] Result<void> change_links(FlowJob& job, std::span<const LinkChange> changes);
 
 }  // namespace orrery::simulate

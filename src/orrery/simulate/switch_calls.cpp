@@ -104,13 +104,15 @@ std::optional<SwitchTime> switch_time(const hardware::Cluster& cluster, Collecti
 std::vector<std::string> SwitchCalls::refusals() const {
   std::vector<std::string> texts;
   if (without_room_ > 0) {
-    texts.push_back(fmt::format(
-        "in_switch: switches serve {} groups at once: {} of {} calls that would be faster in switches use links instead",
-        limits_.groups, without_room_, without_room_ + served_calls_));
+    texts.push_back(
+        fmt::format("in_switch: switches serve {} groups at once: {} of {} calls that would be faster in switches use "
+                    "links instead",
+                    limits_.groups, without_room_, without_room_ + served_calls_));
   }
   if (over_buffer_ > 0) {
-    texts.push_back(fmt::format("in_switch: {} calls use links instead: the buffer of {} would need more than {} chunks",
-                                over_buffer_, config::format_bytes(limits_.buffer), network::kMostTreeChunks));
+    texts.push_back(
+        fmt::format("in_switch: {} calls use links instead: the buffer of {} would need more than {} chunks",
+                    over_buffer_, config::format_bytes(limits_.buffer), network::kMostTreeChunks));
   }
   return texts;
 }

@@ -1,5 +1,5 @@
-// Collectives of graphs and plans that the switches of a topology carry out (network/switch_tree.hpp), each as one call:
-// its time alone is the closed form (network/tree_time.hpp). Private to the room.
+// Collectives of graphs and plans that the switches of a topology carry out (network/switch_tree.hpp), each as one
+// call: its time alone is the closed form (network/tree_time.hpp). Private to the room.
 //
 // A call takes the switches if that is shorter than its way over links, both alone, and if some tree has room: a switch
 // serves so many groups at once (hardware::InSwitchLimits). Calls that start at one instant ask in the order of their

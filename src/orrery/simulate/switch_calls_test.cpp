@@ -66,13 +66,13 @@ TEST(SwitchCallsLaw, closed_form_equals_the_call_of_a_graph_and_every_chunk_simu
 
 TEST(SwitchCalls, take_the_shorter_way) {
   hardware::Cluster cluster = cluster_with({});
-  EXPECT_EQ(run(one_collective(cluster, Collective::all_reduce, 64'000'000, CollectiveAlgorithm::automatic))
-                .in_switch_calls,
-            1U);
+  EXPECT_EQ(
+      run(one_collective(cluster, Collective::all_reduce, 64'000'000, CollectiveAlgorithm::automatic)).in_switch_calls,
+      1U);
   cluster.topology->in_switch->rate = 0.1_GBps;  // slower than a ring
-  EXPECT_EQ(run(one_collective(cluster, Collective::all_reduce, 64'000'000, CollectiveAlgorithm::automatic))
-                .in_switch_calls,
-            0U);
+  EXPECT_EQ(
+      run(one_collective(cluster, Collective::all_reduce, 64'000'000, CollectiveAlgorithm::automatic)).in_switch_calls,
+      0U);
 }
 
 // Four groups with a device below each leaf: with room for one group, the two spines take two of them, but each leaf
@@ -103,8 +103,9 @@ TEST(SwitchCalls, without_room_use_links_and_a_warning_says_so) {
   const auto limited = run(four_groups(cluster_with({1, Bytes(), BytesPerSecond()})));
   EXPECT_EQ(limited.in_switch_calls, 1U);
   ASSERT_EQ(limited.warnings.size(), 1U);
-  EXPECT_EQ(limited.warnings.front(),
-            "in_switch: switches serve 1 groups at once: 3 of 4 calls that would be faster in switches use links instead");
+  EXPECT_EQ(
+      limited.warnings.front(),
+      "in_switch: switches serve 1 groups at once: 3 of 4 calls that would be faster in switches use links instead");
   EXPECT_GT(limited.makespan_ns(), all.makespan_ns());
 }
 

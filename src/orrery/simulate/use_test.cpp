@@ -49,9 +49,9 @@ results::Simulation run(const hardware::Cluster& cluster, const std::vector<std:
 
 // 1 GFLOP and 1 MB take 10 us and 1 us at the peaks: bound by compute. 1 GFLOP and 20 MB: 20 us, bound by memory.
 TEST(Roofline, adds_operations_and_bytes_of_kernels) {
-  const auto simulation = run(machine(), {{kernel(1, 40, 1'000'000'000, 1'000'000),
-                                           kernel(2, 50, 1'000'000'000, 20'000'000), compute(3, 10)},
-                                          {compute(1, 7)}});
+  const auto simulation = run(
+      machine(), {{kernel(1, 40, 1'000'000'000, 1'000'000), kernel(2, 50, 1'000'000'000, 20'000'000), compute(3, 10)},
+                  {compute(1, 7)}});
   ASSERT_TRUE(simulation.roofline);
   EXPECT_DOUBLE_EQ(simulation.roofline->peak_flops, 100e12);
   EXPECT_DOUBLE_EQ(simulation.roofline->memory_Bps, 1e12);
@@ -61,7 +61,9 @@ TEST(Roofline, adds_operations_and_bytes_of_kernels) {
   EXPECT_EQ(simulation.roofline->ranks[1].finish_ps, 7'000'000U);
 }
 
-double joules(const results::Simulation& simulation, std::size_t part) { return simulation.energy->parts.at(part).joules; }
+double joules(const results::Simulation& simulation, std::size_t part) {
+  return simulation.energy->parts.at(part).joules;
+}
 
 // Two devices for 1 s, one of them with kernels: 200 J idle, 300 J of kernels; the node has 1000 W, 200 W more than its
 // accelerators.
