@@ -108,7 +108,7 @@ void FlowMachine::end_round() {
   }
   flows_.settle(rounds_.now(), [&](std::uint32_t flow, std::uint64_t end) {
     ++live_[flow].version;
-    stalled_.erase(flow);
+    if (!stalled_.empty()) { stalled_.erase(flow); }
     if (end == kNever && !flow_job_.changes.empty()) {
       stalled_.insert(flow);
       return;
