@@ -63,7 +63,7 @@ struct Options {
   SharedMachineFlags machine = std::make_shared<MachineFlags>();
   std::shared_ptr<ReplayFlags> replay = std::make_shared<ReplayFlags>();
   RequestFlags plan;
-  std::string cluster, timeline, fold, folder, flows, jobs, link_changes, copies, granularity = "operator";
+  std::string cluster, timeline, fold, folder, flows, jobs, link_changes, copies, chunk_order, granularity = "operator";
   std::vector<std::string> workload, tables, slow, grown;
   bool json = false, explain = false, roofline = false, energy = false;
 };
@@ -136,6 +136,7 @@ Result<results::PlanSimulation> simulated_plan(const Options& options) {
   how.explain = options.machine->files.explain;
   how.roofline = options.machine->files.roofline;
   how.energy = options.machine->files.energy;
+  how.chunk_order = options.machine->files.chunk_order;
   how.stragglers = options.machine->files.stragglers;
   how.link_changes = options.machine->files.link_changes;
   ORRERY_TRY(data, data_directory());
@@ -218,6 +219,22 @@ Result<std::vector<simulate::LinkChange>> link_changes_of(const Options& options
   }
   ORRERY_TRY(text, config::read_text_file(options.link_changes));
   return simulate::read_link_changes(text, options.link_changes);
+}
+
+Result<void> take_chunk_order(const Options& options) {
+  if (options.chunk_order.empty()) { return {}; }
+  const auto place = flag_place("--chunk-order");
+  const std::string& backend = options.machine->backend;
+  if (!options.machine->on_cluster || (!backend.empty() && backend != "flow")) {
+    return fail(place, "needs a cluster, and --backend flow");
+  }
+  using network::ChunkOrder;
+  for (const auto& [name, order] :
+       {std::pair{"baseline", ChunkOrder::baseline}, {"greedy", ChunkOrder::greedy}, {"themis", ChunkOrder::themis}}) {
+    if (options.chunk_order == name) { options.machine->files.chunk_order = order; }
+  }
+  if (options.machine->files.chunk_order) { return {}; }
+  return fail(place, quote(options.chunk_order) + " is not valid; valid: baseline, greedy, themis");
 }
 
 Result<void> take_copies(const Options& options) {
@@ -333,6 +350,8 @@ Result<void> refuse_others(const Options& options, const std::string& form) {
                                        {!files.groups.empty(), "--comm-group-configuration"},
                                        {!options.fold.empty(), "--fold"},
                                        {!options.link_changes.empty(), "--link-changes"},
+                                       {!options.chunk_order.empty(), "--chunk-order"},
+                                       {!options.copies.empty(), "--copies"},
                                        {!options.timeline.empty(), "--timeline"},
                                        {!options.tables.empty(), "--table"},
                                        {options.explain, "--explain"},
@@ -411,6 +430,7 @@ Result<int> run(Options& options) {
   if (auto valid = take_reports(options); !valid) { return tl::make_unexpected(valid.error()); }
   ORRERY_TRY(stragglers, stragglers_of(options));
   files.stragglers = std::move(stragglers);
+  if (auto valid = take_chunk_order(options); !valid) { return tl::make_unexpected(valid.error()); }
   if (auto valid = take_copies(options); !valid) { return tl::make_unexpected(valid.error()); }
   ORRERY_TRY(link_changes, link_changes_of(options));
   files.link_changes = std::move(link_changes);
@@ -471,6 +491,14 @@ void declare_rest(Command& command, const Shared& options) {
       {"--workload", "PREFIX|FOLDER|FILE",
        "Chakra graphs for a run on --cluster: one per rank, from rank 0, or those of PREFIX.classes.json", how},
       [options](const std::string& name) { options->workload.push_back(name); });
+  text(
+      {"--chunk-order",
+       "NAME",
+       "collectives over several dimensions in 64 chunks whose dimensions are visited in this order: baseline, greedy, "
+       "themis (docs/models/chunk-order.md); not on a topology",
+       how,
+       {"baseline", "greedy", "themis"}},
+      &Options::chunk_order);
   text({"--copies", "N",
         "so many replicas of the R ranks of --workload: rank r + R c is copy c of rank r; all copies join the process "
         "groups of --grow and the collectives of all ranks",

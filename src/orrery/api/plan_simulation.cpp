@@ -47,6 +47,7 @@ Result<simulate::ClassJob> class_job(const generate::JobGraphs& graphs, const ha
   job.machine.explain = options.explain;
   job.machine.roofline = options.roofline;
   job.machine.energy = options.energy;
+  job.machine.chunk_order = options.chunk_order;
   job.machine.spans = options.spans || options.tables || options.explain;
   job.egress = graphs.egress();
   job.layout = graphs.groups().layout();
@@ -252,6 +253,7 @@ Result<results::PlanSimulation> simulate_plan(const std::string& data_directory,
     auto saved = add_savings(inputs.cluster, simulate_on, *result.simulation.path);
     if (!saved) { return tl::make_unexpected(std::move(saved).error()); }
   }
+  if (options.chunk_order) { result.notes.emplace_back("estimate does not order chunks over dimensions"); }
   if (!options.link_changes.empty()) {
     result.notes.emplace_back("links change: not in estimate, and not in the step without contention");
   }

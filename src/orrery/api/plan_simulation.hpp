@@ -17,6 +17,7 @@ struct PlanSimulationOptions {
   simulate::Folding folding = simulate::Folding::automatic;
   generate::Options graphs;
   std::vector<simulate::Straggler> stragglers = {};     // every rank is simulated then
+  std::optional<network::ChunkOrder> chunk_order = {};  // see simulate::SimulationJob
   std::vector<simulate::LinkChange> link_changes = {};  // likewise
   bool spans = false, tables = false, explain = false, roofline = false, energy = false;  // see simulate::SimulationJob
 };

@@ -110,6 +110,12 @@ results::Simulation result_of(const FlowJob& flow, const FlowMachine& machine) {
     simulation.in_switch_calls = switches->served();
     for (std::string& refusal : switches->refusals()) { simulation.warnings.push_back(std::move(refusal)); }
   }
+  if (flow.job.chunk_order && !machine.has_ordered()) {
+    simulation.warnings.emplace_back(
+        "--chunk-order has no effect: no all_reduce, reduce_scatter or all_gather is over several dimensions with "
+        "ports "
+        "of their own");
+  }
   simulation.events = machine.rounds().events();
   simulation.messages = machine.messages();
   results::RankRuns<results::SimulatedRank> ranks;

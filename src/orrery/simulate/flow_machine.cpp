@@ -266,6 +266,7 @@ const FlowMachine::Call& FlowMachine::collective_call(const NodeTask& task) {
   if (!is_new) { return found->second; }
   const network::Group& shape = flow_job_.groups[task.group].shape;
   const Bytes bytes = whole_buffer(task);
+  if (order_chunks(task, found->second)) { return found->second; }
   const network::Traffic traffic = fabric_.traffic(task.collective, bytes, shape, flow_job_.algorithm);
   Call& call = found->second;
   call.algorithm = traffic.price.algorithm;

@@ -64,6 +64,7 @@ class FlowMachine {
   [[nodiscard]] std::vector<results::SimulatedLink> links() const;
   // Of a job that asks for it: what each kind of traffic had of each link of the topology.
   [[nodiscard]] std::vector<results::LinkUse> link_uses() const;
+  [[nodiscard]] bool has_ordered() const { return has_ordered_; }
   // Of a topology whose switches reduce.
   [[nodiscard]] const SwitchCalls* switches() const { return switches_ ? &*switches_ : nullptr; }
   // Bits on all cables of a dimension of the cluster, protocols included, of the whole job.
@@ -132,6 +133,7 @@ class FlowMachine {
   [[nodiscard]] const SwitchCalls::Asked& asked_of(const NodeTask& task, Seconds otherwise);
   [[nodiscard]] const Call& starting_call(std::uint32_t number);
   [[nodiscard]] const Call& switch_call(const SwitchCalls::Way& way, std::size_t members);
+  bool order_chunks(const NodeTask& task, Call& call);
   [[nodiscard]] Bytes whole_buffer(const NodeTask& task) const;
   [[nodiscard]] std::vector<std::uint32_t> members_of(std::uint32_t group) const;
   [[nodiscard]] const Call* known_call(std::uint32_t rank, std::uint32_t node) const;
@@ -176,6 +178,7 @@ class FlowMachine {
   std::vector<PortCount> counts_;
   std::vector<PortDemand> demands_;  // of the flow that starts
   std::uint64_t messages_ = 0;
+  bool has_ordered_ = false;  // a call whose chunks choose their order
   std::optional<std::uint32_t> apart_;
   std::set<std::uint32_t> stalled_;  // flows that wait for a link to come back
 };

@@ -1,11 +1,30 @@
-// Calls that the switches of a topology carry out.
+// Calls that the switches of a topology carry out, and those whose chunks choose the order of the dimensions.
 #include <algorithm>
 #include <numeric>
 
+#include "orrery/simulate/chunk_calls.hpp"
 #include "orrery/simulate/flow_machine.hpp"
 #include "orrery/simulate/flow_time.hpp"
 
 namespace orrery::simulate {
+
+// Fills in the call if its chunks choose the order of the dimensions.
+bool FlowMachine::order_chunks(const NodeTask& task, Call& call) {
+  if (!job_.chunk_order || task.amount == 0) { return false; }
+  const auto made = chunked_call(flow_job_.cluster, *job_.chunk_order, task.collective, whole_buffer(task),
+                                 flow_job_.groups[task.group].shape);
+  if (!made) { return false; }
+  has_ordered_ = true;
+  call.algorithm = CollectiveAlgorithm::ring;
+  call.time = picoseconds(made->time);
+  call.latency = picoseconds(made->latency);
+  for (const ChunkedCall::Load& load : made->loads) {
+    const FlowShare share = share_of(load.busy, made->time);
+    const auto sent = static_cast<std::uint64_t>(load.sent.value());
+    call.loads.push_back({static_cast<std::uint16_t>(load.dimension), share, share, sent, sent});
+  }
+  return true;
+}
 
 // The members of a group.
 std::vector<std::uint32_t> FlowMachine::members_of(std::uint32_t group) const {

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "orrery/core/error.hpp"
+#include "orrery/network/chunk_order.hpp"
 #include "orrery/simulate/custom_program.hpp"
 #include "orrery/simulate/inputs.hpp"
 #include "orrery/simulate/link_changes.hpp"
@@ -38,6 +40,7 @@ struct SimulationJob {
   bool explain = false;   // find results::CriticalPath, under physical semantics; needs spans
   bool roofline = false;  // find results::Roofline, under physical semantics
   bool energy = false;    // find results::SimulatedEnergy, back end flow
+  std::optional<network::ChunkOrder> chunk_order = {};  // of collectives over several dimensions, back end flow
 };
 
 // Where the inputs are, as on ASTRA-sim's command line.
@@ -50,11 +53,12 @@ struct SimulationFiles {
   Semantics semantics = Semantics::astra_sim;
   Backend backend = Backend::congestion_unaware;
   bool spans = false, tables = false, explain = false, roofline = false, energy = false;  // see SimulationJob
-  std::vector<Straggler> stragglers;     // physical semantics; every rank is simulated then
-  std::vector<LinkChange> link_changes;  // back end flow; every rank is simulated then
-  std::uint32_t copies = 1;              // of graphs on a cluster: see copy_ranks
-  std::vector<std::string> grown;        // process groups that all copies join
-  int threads = 0;                       // for reading graphs; the result does not depend on it
+  std::vector<Straggler> stragglers;                    // physical semantics; every rank is simulated then
+  std::vector<LinkChange> link_changes;                 // back end flow; every rank is simulated then
+  std::uint32_t copies = 1;                             // of graphs on a cluster: see copy_ranks
+  std::optional<network::ChunkOrder> chunk_order = {};  // see SimulationJob
+  std::vector<std::string> grown;                       // process groups that all copies join
+  int threads = 0;                                      // for reading graphs; the result does not depend on it
 };
 
 [[nodiscard]] Result<SimulationJob> read_job(const SimulationFiles& files);

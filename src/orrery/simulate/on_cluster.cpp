@@ -164,6 +164,7 @@ Result<SimulationJob> read_job_on(const hardware::Cluster& cluster, const Simula
   job.explain = files.explain;
   job.roofline = files.roofline;
   job.energy = files.energy;
+  job.chunk_order = files.chunk_order;
   job.spans = files.spans || files.tables || files.explain;
   if (!files.groups.empty()) {
     ORRERY_TRY(groups, read_groups(files.groups, job.network.ranks() / files.copies));
