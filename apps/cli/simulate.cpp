@@ -21,6 +21,7 @@
 #include "orrery/api/flows.hpp"
 #include "orrery/api/plan_simulation.hpp"
 #include "orrery/api/simulate.hpp"
+#include "orrery/config/node.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/report/flow_times.hpp"
 #include "orrery/report/job_times.hpp"
@@ -62,9 +63,9 @@ struct Options {
   SharedMachineFlags machine = std::make_shared<MachineFlags>();
   std::shared_ptr<ReplayFlags> replay = std::make_shared<ReplayFlags>();
   RequestFlags plan;
-  std::string cluster, timeline, fold, folder, flows, jobs, granularity = "operator";
-  std::vector<std::string> workload, tables, slow;
-  bool json = false, explain = false;
+  std::string cluster, timeline, fold, folder, flows, jobs, link_changes, copies, chunk_order, granularity = "operator";
+  std::vector<std::string> workload, tables, slow, grown;
+  bool json = false, explain = false, roofline = false, energy = false;
 };
 
 using Shared = std::shared_ptr<Options>;
@@ -133,7 +134,11 @@ Result<results::PlanSimulation> simulated_plan(const Options& options) {
   how.spans = options.machine->files.spans;
   how.tables = options.machine->files.tables;
   how.explain = options.machine->files.explain;
+  how.roofline = options.machine->files.roofline;
+  how.energy = options.machine->files.energy;
+  how.chunk_order = options.machine->files.chunk_order;
   how.stragglers = options.machine->files.stragglers;
+  how.link_changes = options.machine->files.link_changes;
   ORRERY_TRY(data, data_directory());
   auto plan = api::simulate_plan(data, typed.request, how);
   if (!plan) { return tl::make_unexpected(typed.placed(plan.error())); }
@@ -200,6 +205,61 @@ Result<std::vector<simulate::Straggler>> stragglers_of(const Options& options) {
     stragglers.push_back(made);
   }
   return stragglers;
+}
+
+Result<std::vector<simulate::LinkChange>> link_changes_of(const Options& options) {
+  if (options.link_changes.empty()) { return std::vector<simulate::LinkChange>{}; }
+  const auto place = flag_place("--link-changes");
+  if (!is_plan(options) && !on_cluster(options)) { return fail(place, "needs --cluster"); }
+  if (!options.machine->backend.empty() && options.machine->backend != "flow") {
+    return fail(place, "needs --backend flow");
+  }
+  if (options.fold == "auto") {
+    return fail(flag_place("--fold"), "auto is not valid with --link-changes: every rank is simulated");
+  }
+  ORRERY_TRY(text, config::read_text_file(options.link_changes));
+  return simulate::read_link_changes(text, options.link_changes);
+}
+
+Result<void> take_chunk_order(const Options& options) {
+  if (options.chunk_order.empty()) { return {}; }
+  const auto place = flag_place("--chunk-order");
+  const std::string& backend = options.machine->backend;
+  if (!options.machine->on_cluster || (!backend.empty() && backend != "flow")) {
+    return fail(place, "needs a cluster, and --backend flow");
+  }
+  using network::ChunkOrder;
+  for (const auto& [name, order] :
+       {std::pair{"baseline", ChunkOrder::baseline}, {"greedy", ChunkOrder::greedy}, {"themis", ChunkOrder::themis}}) {
+    if (options.chunk_order == name) { options.machine->files.chunk_order = order; }
+  }
+  if (options.machine->files.chunk_order) { return {}; }
+  return fail(place, quote(options.chunk_order) + " is not valid; valid: baseline, greedy, themis");
+}
+
+Result<void> take_copies(const Options& options) {
+  if (options.copies.empty()) {
+    return options.grown.empty() ? Result<void>{} : fail(flag_place("--grow"), "needs --copies");
+  }
+  const std::string& backend = options.machine->backend;
+  if (options.workload.empty() || (!backend.empty() && backend != "flow")) {
+    return fail(flag_place("--copies"), "needs --workload on a --cluster, and --backend flow");
+  }
+  constexpr std::uint64_t kMost = 65'536;
+  const auto copies = whole_number(options.copies);
+  if (!copies || *copies < 1 || *copies > kMost) {
+    return fail(flag_place("--copies"),
+                fmt::format("{} must be a whole number from 1 to {}", quote(options.copies), kMost));
+  }
+  options.machine->files.copies = static_cast<std::uint32_t>(*copies);
+  for (std::string_view rest : options.grown) {  // "3,4,5"
+    while (!rest.empty()) {
+      const std::size_t comma = std::min(rest.find(','), rest.size());
+      options.machine->files.grown.emplace_back(rest.substr(0, comma));
+      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    }
+  }
+  return {};
 }
 
 std::vector<std::string> all_tables() {
@@ -289,9 +349,14 @@ Result<void> refuse_others(const Options& options, const std::string& form) {
                                        {!files.memory.empty(), "--remote-memory-configuration"},
                                        {!files.groups.empty(), "--comm-group-configuration"},
                                        {!options.fold.empty(), "--fold"},
+                                       {!options.link_changes.empty(), "--link-changes"},
+                                       {!options.chunk_order.empty(), "--chunk-order"},
+                                       {!options.copies.empty(), "--copies"},
                                        {!options.timeline.empty(), "--timeline"},
                                        {!options.tables.empty(), "--table"},
                                        {options.explain, "--explain"},
+                                       {options.roofline, "--roofline"},
+                                       {options.energy, "--energy"},
                                        {!options.slow.empty(), "--slow"},
                                        {!options.folder.empty(), "--tables"}}) {
     if (is_given) {
@@ -333,6 +398,24 @@ Result<int> run_jobs(const Options& options) {
   return 0;
 }
 
+// What is reported besides times.
+Result<void> take_reports(const Options& options) {
+  simulate::SimulationFiles& files = options.machine->files;
+  files.explain = options.explain;
+  files.roofline = options.roofline;
+  files.energy = options.energy;
+  for (const auto& [is_given, flag] : {std::pair{options.explain, "--explain"}, {options.roofline, "--roofline"}}) {
+    if (is_given && options.machine->semantics != "physical") {
+      return fail(flag_place(flag), "needs --semantics physical, or a cluster");
+    }
+  }
+  const std::string& backend = options.machine->backend;
+  if (options.energy && (!options.machine->on_cluster || (!backend.empty() && backend != "flow"))) {
+    return fail(flag_place("--energy"), "needs a cluster, and --backend flow");
+  }
+  return {};
+}
+
 Result<int> run(Options& options) {
   ORRERY_TRY(replay, is_replay(*options.replay, is_plan(options) ? std::vector<std::string>() : options.workload));
   if (replay) { return run_replay(*options.replay, options.workload, options.cluster, options.json); }
@@ -344,12 +427,13 @@ Result<int> run(Options& options) {
   simulate::SimulationFiles& files = options.machine->files;
   files.tables = !tables.empty() || !options.folder.empty();
   files.spans = !options.timeline.empty();
-  files.explain = options.explain;
-  if (options.explain && options.machine->semantics != "physical") {
-    return fail(flag_place("--explain"), "needs --semantics physical, or a cluster");
-  }
+  if (auto valid = take_reports(options); !valid) { return tl::make_unexpected(valid.error()); }
   ORRERY_TRY(stragglers, stragglers_of(options));
   files.stragglers = std::move(stragglers);
+  if (auto valid = take_chunk_order(options); !valid) { return tl::make_unexpected(valid.error()); }
+  if (auto valid = take_copies(options); !valid) { return tl::make_unexpected(valid.error()); }
+  ORRERY_TRY(link_changes, link_changes_of(options));
+  files.link_changes = std::move(link_changes);
   const double start = seconds();
   ORRERY_TRY(result, simulated(options));
   results::Simulation& simulation = result.simulation;
@@ -398,10 +482,31 @@ void declare_rest(Command& command, const Shared& options) {
        "astra-sim",
        how},
       [options](const std::string& ranks) { options->slow.push_back(ranks); });
+  text({"--link-changes", "FILE",
+        "links of the cluster that slow down, fail or come back at a time: lines \"cable A B TIME BANDWIDTH\" "
+        "(docs/format/link-changes.md)",
+        how},
+       &Options::link_changes);
   command.repeated(
       {"--workload", "PREFIX|FOLDER|FILE",
        "Chakra graphs for a run on --cluster: one per rank, from rank 0, or those of PREFIX.classes.json", how},
       [options](const std::string& name) { options->workload.push_back(name); });
+  text(
+      {"--chunk-order",
+       "NAME",
+       "collectives over several dimensions in 64 chunks whose dimensions are visited in this order: baseline, greedy, "
+       "themis (docs/models/chunk-order.md); not on a topology",
+       how,
+       {"baseline", "greedy", "themis"}},
+      &Options::chunk_order);
+  text({"--copies", "N",
+        "so many replicas of the R ranks of --workload: rank r + R c is copy c of rank r; all copies join the process "
+        "groups of --grow and the collectives of all ranks",
+        how},
+       &Options::copies);
+  command.repeated(
+      {"--grow", "GROUP", "with --copies: process groups that grow, as the graphs name them: 3, or 3,4,5", how},
+      [options](const std::string& names) { options->grown.push_back(names); });
   command.option({"--cluster",
                   "NAME|FILE",
                   "cluster from the catalogue or a YAML file; replaces ASTRA-sim's files",
@@ -416,6 +521,12 @@ void declare_rest(Command& command, const Shared& options) {
   text(
       {"--jobs", "FILE", "several jobs at once on one cluster: slowdown of each (docs/format/concurrent-jobs.md)", how},
       &Options::jobs);
+}
+
+void declare_output(Command& command, const Shared& options) {
+  const auto text = [&](Flag flag, std::string Options::* field) {
+    command.option(std::move(flag), [options, field](const std::string& value) { (*options).*field = value; });
+  };
   std::vector<std::string> names = all_tables();
   names.emplace_back("all");
   command.repeated(
@@ -432,6 +543,14 @@ void declare_rest(Command& command, const Shared& options) {
                   "again); not with --semantics astra-sim",
                   std::string(kOutputGroup)},
                  [options](bool on) { options->explain = on; });
+  command.toggle({"--roofline", "",
+                  "operations and bytes of the kernels of each rank against the peaks of its accelerator: utilisation, "
+                  "intensity, time bound by memory; not with --semantics astra-sim",
+                  std::string(kOutputGroup)},
+                 [options](bool on) { options->roofline = on; });
+  command.toggle({"--energy", "", "energy of accelerators, links, switches and the rest of the nodes; needs a cluster",
+                  std::string(kOutputGroup)},
+                 [options](bool on) { options->energy = on; });
   command.toggle({"--json", "", "one JSON document (orrery.simulate/1), nothing else, on standard output",
                   std::string(kOutputGroup)},
                  [options](bool on) { options->json = on; });
@@ -451,6 +570,7 @@ Command simulate_command() {
   command.option(granularity_flag(plan), [options](const std::string& text) { options->granularity = text; });
   declare_inputs(command, options);
   declare_rest(command, options);
+  declare_output(command, options);
   command.footer(kFooter);
   command.action([options] { return run(*options); });
   return command;

@@ -111,6 +111,13 @@ tl::unexpected<Failure> impossible(const network::Fabric& fabric, const network:
                           name_of(op), group.size(), fabric.cluster().name, join(known, ", ")));
 }
 
+// In a tree of switches, if the topology's switches reduce.
+std::optional<simulate::SwitchTime> switches_of(const hardware::Cluster& cluster, Collective op, Bytes bytes,
+                                                CollectiveAlgorithm asked) {
+  if (asked != CollectiveAlgorithm::automatic && asked != CollectiveAlgorithm::in_switch) { return std::nullopt; }
+  return simulate::switch_time(cluster, op, bytes);
+}
+
 // A cluster with all its devices as one group.
 struct Target {
   hardware::Cluster cluster;
@@ -201,7 +208,14 @@ Result<CollectiveTable> price_collective(const std::string& data_directory, cons
   const network::Fabric fabric(target.cluster);
   CollectiveTable table = table_on(target, request.op, "closed-form");
   for (const std::uint64_t size : request.sizes) {
-    const network::Price price = fabric.price(request.op, Bytes(static_cast<double>(size)), target.group, algorithm);
+    const Bytes bytes(static_cast<double>(size));
+    network::Price price = fabric.price(request.op, bytes, target.group, algorithm);
+    if (const auto switches = switches_of(target.cluster, request.op, bytes, algorithm);
+        switches && switches->time < price.time) {
+      const Seconds moving = switches->time - switches->base - switches->latency;
+      price = {switches->time, switches->base,  switches->latency, moving, {}, CollectiveAlgorithm::in_switch,
+               price.protocol, switches->chunks};
+    }
     if (!is_possible(price)) { return impossible(fabric, target.group, request.op, algorithm); }
     CollectiveRow row = row_of(request.op, size, table.ranks, price.time);
     row.algorithm = name_of(price.algorithm);
@@ -219,7 +233,8 @@ Result<CollectiveTable> simulate_collective_on(const std::string& data_directory
                                                CollectiveAlgorithm algorithm) {
   ORRERY_TRY(target, target_of(data_directory, cluster_name, devices));
   const network::Fabric fabric(target.cluster);
-  if (!is_possible(fabric.price(request.op, Bytes(1), target.group, algorithm))) {
+  if (!is_possible(fabric.price(request.op, Bytes(1), target.group, algorithm)) &&
+      !switches_of(target.cluster, request.op, Bytes(1), algorithm)) {
     return impossible(fabric, target.group, request.op, algorithm);
   }
   CollectiveTable table = table_on(target, request.op, "simulated");

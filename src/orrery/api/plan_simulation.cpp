@@ -45,6 +45,9 @@ Result<simulate::ClassJob> class_job(const generate::JobGraphs& graphs, const ha
   job.machine.backend = simulate::Backend::flow;
   job.machine.tables = options.tables;
   job.machine.explain = options.explain;
+  job.machine.roofline = options.roofline;
+  job.machine.energy = options.energy;
+  job.machine.chunk_order = options.chunk_order;
   job.machine.spans = options.spans || options.tables || options.explain;
   job.egress = graphs.egress();
   job.layout = graphs.groups().layout();
@@ -135,6 +138,11 @@ std::vector<std::string> differences(const parallel::Program& program, const har
         "step; "
         "estimate does not have that wait (0.1 % of a step in most jobs, up to 2 %)");
   }
+  if (cluster.topology && cluster.topology->in_switch) {
+    notes.emplace_back(
+        "estimate does not use the trees of switches that reduce; simulated calls take them if that is "
+        "shorter");
+  }
   for (std::string& note : notes_on_order(program, network::Fabric(cluster, job.egress))) {
     notes.push_back(std::move(note));
   }
@@ -176,7 +184,7 @@ Result<void> simulate_variants(simulate::FlowJob& job, results::PlanSimulation& 
   result.simulation = std::move(simulation);
   result.unshared_ns = result.simulation.makespan_ns();
   if (result.simulation.contention.empty()) { return {}; }
-  job.job.tables = job.job.spans = job.job.explain = false;
+  job.job.tables = job.job.spans = job.job.explain = job.job.roofline = job.job.energy = false;
   job.simulated = {};  // only the makespan matters from here on
   for (std::uint32_t rank = 0; rank < job.job.rank_graphs.size(); ++rank) { job.simulated.push_back(rank); }
   ORRERY_TRY(unshared, simulate::simulate_flows(job, false));
@@ -189,11 +197,14 @@ Result<void> simulate_variants(simulate::FlowJob& job, results::PlanSimulation& 
 
 Result<simulate::FoldedJob> folded_job(const hardware::Cluster& cluster, const simulate::ClassJob& classes,
                                        const PlanSimulationOptions& options) {
-  const bool has_stragglers = !options.stragglers.empty();
+  const bool ranks_differ = !options.stragglers.empty() || !options.link_changes.empty();
   simulate::FoldedJob made =
-      simulate::folded(cluster, classes, has_stragglers ? simulate::Folding::off : options.folding);
+      simulate::folded(cluster, classes, ranks_differ ? simulate::Folding::off : options.folding);
   if (auto slowed = simulate::slow_ranks(made.job.job, options.stragglers); !slowed) {
     return tl::make_unexpected(std::move(slowed).error());
+  }
+  if (auto changed = simulate::change_links(made.job, options.link_changes); !changed) {
+    return tl::make_unexpected(std::move(changed).error());
   }
   return made;
 }
@@ -201,7 +212,7 @@ Result<simulate::FoldedJob> folded_job(const hardware::Cluster& cluster, const s
 // The makespan of the same plan on another machine.
 Result<std::uint64_t> makespan_on(const hardware::Cluster& cluster, const Inputs& inputs, const parallel::Job& job,
                                   const parallel::Plan& plan, PlanSimulationOptions options) {
-  options.spans = options.tables = options.explain = false;
+  options.spans = options.tables = options.explain = options.roofline = options.energy = false;
   const auto program = parallel::lower(inputs.model, job, plan, cluster, inputs.stack);
   const generate::JobGraphs graphs(program, cluster, inputs.stack, options.graphs);
   ORRERY_TRY(classes, class_job(graphs, cluster, options));
@@ -241,6 +252,10 @@ Result<results::PlanSimulation> simulate_plan(const std::string& data_directory,
     };
     auto saved = add_savings(inputs.cluster, simulate_on, *result.simulation.path);
     if (!saved) { return tl::make_unexpected(std::move(saved).error()); }
+  }
+  if (options.chunk_order) { result.notes.emplace_back("estimate does not order chunks over dimensions"); }
+  if (!options.link_changes.empty()) {
+    result.notes.emplace_back("links change: not in estimate, and not in the step without contention");
   }
   if (!result.estimate.memory.fits()) { warnings.emplace_back("the plan does not fit in memory"); }
   return result;

@@ -17,7 +17,9 @@ struct PlanSimulationOptions {
   simulate::Folding folding = simulate::Folding::automatic;
   generate::Options graphs;
   std::vector<simulate::Straggler> stragglers = {};     // every rank is simulated then
-  bool spans = false, tables = false, explain = false;  // see simulate::SimulationJob
+  std::optional<network::ChunkOrder> chunk_order = {};  // see simulate::SimulationJob
+  std::vector<simulate::LinkChange> link_changes = {};  // likewise
+  bool spans = false, tables = false, explain = false, roofline = false, energy = false;  // see simulate::SimulationJob
 };
 
 // `request`: physical semantics. A plan that does not fit in memory is simulated with a warning.

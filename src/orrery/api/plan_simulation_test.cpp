@@ -66,7 +66,7 @@ struct Simulated {
 
 simulate::ClassJob job_of(const Case& c, const generate::JobGraphs& graphs, bool tables) {
   PlanSimulationOptions options;
-  options.tables = tables;
+  options.tables = options.roofline = options.energy = tables;
   auto job = class_job(graphs, c.cluster, options);
   if (!job) { throw InternalError(job.error().text()); }
   return std::move(*job);
@@ -85,6 +85,13 @@ void expect_same_ranks(const simulate::FoldedJob& folded, const simulate::Folded
   const results::Simulation one = run(folded.job, shared), all = run(unfolded.job, shared);
   ASSERT_EQ(one.ranks, all.ranks);
   if (by_stage) { ASSERT_EQ(one.contention, all.contention); }
+  ASSERT_EQ(one.roofline->ranks, all.roofline->ranks);
+  ASSERT_EQ(one.energy->parts.size(), all.energy->parts.size());
+  for (std::size_t i = 0; i < all.energy->parts.size(); ++i) {
+    constexpr double kRounding = 1e-9;  // of sums in another order
+    const double joules = all.energy->parts[i].joules;
+    ASSERT_NEAR(one.energy->parts[i].joules, joules, kRounding * joules) << all.energy->parts[i].name;
+  }
   for (std::size_t rank = 0; rank < all.ranks.size(); ++rank) {
     ASSERT_EQ(one.tables->ranks[folded.job.simulated[rank]], all.tables->ranks[rank]) << "rank " << rank;
   }

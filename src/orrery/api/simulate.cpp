@@ -37,7 +37,7 @@ Result<results::Simulation> simulate(const simulate::SimulationFiles& files, sim
   ORRERY_TRY(simulation, simulate_links(job, folding));
   if (!simulation.path) { return simulation; }
   simulate::SimulationFiles plain = files;
-  plain.spans = plain.tables = plain.explain = false;
+  plain.spans = plain.tables = plain.explain = plain.roofline = plain.energy = false;
   for (const FasterMachine& faster : faster_machines(job)) {
     ORRERY_TRY(machine, simulate::read_machine(plain));
     faster.apply(machine);
@@ -84,6 +84,9 @@ Result<results::Simulation> simulate_graphs(const hardware::Cluster& cluster, co
     return simulate_links(job, options.folding.value_or(simulate::Folding::off));
   }
   simulate::FlowJob flow = simulate::unfolded(cluster, std::move(job));
+  if (auto changed = simulate::change_links(flow, files.link_changes); !changed) {
+    return tl::make_unexpected(std::move(changed).error());
+  }
   if (options.folding != simulate::Folding::automatic) { return simulate::simulate_flows(flow); }
   const double start = options.clock ? options.clock() : 0;
   const simulate::FoldedJob folded = simulate::fold(std::move(flow));
@@ -101,7 +104,7 @@ Result<results::Simulation> explained(const hardware::Cluster& cluster, simulate
                                       const SimulateOn& simulate_on) {
   ORRERY_TRY(simulation, simulate_on(cluster, files));
   if (!simulation.path) { return simulation; }
-  files.spans = files.tables = files.explain = false;
+  files.spans = files.tables = files.explain = files.roofline = files.energy = false;
   const auto makespan_on = [&](const hardware::Cluster& faster) -> Result<std::uint64_t> {
     ORRERY_TRY(again, simulate_on(faster, files));
     return again.makespan_ns();
@@ -118,23 +121,30 @@ Result<results::Simulation> simulate_on_cluster(const std::string& data_director
                                                 simulate::SimulationFiles files, const FoldingOptions& options) {
   const hardware::Catalogue catalogue(data_directory);
   if (const auto file = simulate::classes_file_of(workload)) {
+    if (files.copies > 1) {
+      return fail(Place{{}, 0, 0, "--copies"}, fmt::format("{}: needs graphs of single ranks", *file));
+    }
     ORRERY_TRY(classes, class_files(*file, files));
     ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(classes.ranks())));
     const auto simulate_on = [&](const hardware::Cluster& machine,
                                  const simulate::SimulationFiles& how) -> Result<results::Simulation> {
       ORRERY_TRY(job, simulate::read_class_job(machine, classes, how));
-      const bool has_stragglers = !how.stragglers.empty();
+      const bool ranks_differ = !how.stragglers.empty() || !how.link_changes.empty();
       const auto folding = options.folding.value_or(simulate::Folding::automatic);
-      simulate::FoldedJob folded = simulate::folded(machine, job, has_stragglers ? simulate::Folding::off : folding);
+      simulate::FoldedJob folded = simulate::folded(machine, job, ranks_differ ? simulate::Folding::off : folding);
       if (auto slowed = simulate::slow_ranks(folded.job.job, how.stragglers); !slowed) {
         return tl::make_unexpected(std::move(slowed).error());
+      }
+      if (auto changed = simulate::change_links(folded.job, how.link_changes); !changed) {
+        return tl::make_unexpected(std::move(changed).error());
       }
       return simulate_folded(folded);
     };
     return explained(scaled, std::move(files), simulate_on);
   }
   ORRERY_TRY(graphs, simulate::graphs_of(workload));
-  ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(graphs.size())));
+  const auto ranks = static_cast<std::int64_t>(graphs.size()) * files.copies;
+  ORRERY_TRY(scaled, catalogue.cluster(cluster, ranks));
   files.graphs = std::move(graphs);
   return explained(scaled, std::move(files),
                    [&](const hardware::Cluster& machine, const simulate::SimulationFiles& how) {

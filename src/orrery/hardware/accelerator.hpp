@@ -60,7 +60,7 @@ struct Accelerator {
   BytesPerSecond memory_bandwidth;                    // peak
   Bytes cache;                                        // last-level on-chip cache (L2)
   GemmTraffic gemm_traffic = GemmTraffic::compulsory;
-  std::int64_t cores = 0;                             // independent cores a kernel's tiles spread over (SM, CU, ...)
+  std::int64_t cores = 0;  // independent cores a kernel's tiles spread over (SM, CU, ...)
 
   // Efficiencies. docs/models/cost.md has the formula of a kernel's time.
   double matrix_efficiency = 1.0;                      // best measured matrix rate / matrix_peak
@@ -82,7 +82,8 @@ struct Accelerator {
   double slowdown = 1.0;
 
   double tdp_watts = 0.0;
-  double price_usd = 0.0;  // of one device; 0: unknown
+  std::optional<double> idle_watts;  // while no kernel runs; not given: a prior (expenses.hpp)
+  double price_usd = 0.0;            // of one device; 0: unknown
   Sources sources;
 
   // Peak of GEMMs in `precision`; zero when the accelerator does not support it. Without fp32 matrix units, fp32 GEMMs

@@ -31,6 +31,12 @@ struct Rate {
 // W; nothing where no power is known.
 [[nodiscard]] std::optional<Rate> power(const Cluster& cluster);
 
+// Priors where a file has no figure. Idle power of an accelerator: 11 % of its TDP (80 W of the 700 W of an H100, the
+// idle power that campaigns assume). Energy of a bit on a cable, both ends: 5 pJ in a scale-up domain (electrical
+// serializers, 2 to 5 pJ each end), 20 pJ on other networks (a 400 Gb/s optical module of 8 W at each end).
+inline constexpr double kIdlePart = 80.0 / 700.0;
+inline constexpr double kScaleUpPicojoules = 5.0, kNetworkPicojoules = 20.0;
+
 // Keys that are missing, and of which entry: "usd_per_device_hour or node_price_usd of cluster "x", ...".
 [[nodiscard]] std::string missing_price(const Cluster& cluster);
 [[nodiscard]] std::string missing_power(const Cluster& cluster);

@@ -1,6 +1,7 @@
 // Classes of links: latency, efficiency and the protocols of the collective library on them.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -56,8 +57,9 @@ struct LinkClass {
   Seconds in_switch_base;  // once per in-switch collective
   Seconds in_switch_step;  // per traversal of the reducing switch
   double in_switch_efficiency =
-      0;                       // part of the bandwidth that in-switch traffic reaches; 0 = the switch cannot reduce
-  Basis basis = Basis::prior;  // of efficiency, latency and protocols
+      0;  // part of the bandwidth that in-switch traffic reaches; 0 = the switch cannot reduce
+  std::optional<double> picojoules_per_bit;  // of one cable, both ends; not given: a prior (expenses.hpp)
+  Basis basis = Basis::prior;                // of efficiency, latency and protocols
   Sources sources;
 };
 

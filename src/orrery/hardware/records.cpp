@@ -190,6 +190,7 @@ const Record<Accelerator>& Described<Accelerator>::record() {
           .optional("basis", &Accelerator::basis, std::string(kBasisDoc))
           .optional("tdp_watts", &Accelerator::tdp_watts, "thermal design power, W; 0 = unknown",
                     {.min = 0.0, .max = 1e6})
+          .optional("idle_watts", &Accelerator::idle_watts, "while no kernel runs, W", {.min = 0.0, .max = 1e6})
           .optional("price_usd", &Accelerator::price_usd, "of one device, USD; 0 = unknown", {.min = 0.0, .max = 1e9})
           .optional("sources", &Accelerator::sources, std::string(kSourcesDoc))
           .check(unknown_precision);
@@ -237,6 +238,8 @@ const Record<LinkClass>& Described<LinkClass>::record() {
           .optional("in_switch_efficiency", &LinkClass::in_switch_efficiency,
                     "part of the bandwidth that in-switch traffic reaches; 0 = the switch cannot reduce",
                     kFractionOrZero)
+          .optional("picojoules_per_bit", &LinkClass::picojoules_per_bit, "energy of one cable, both ends, pJ",
+                    {.min = 0.0, .max = 1e6})
           .optional("basis", &LinkClass::basis, std::string(kBasisDoc))
           .optional("sources", &LinkClass::sources, std::string(kSourcesDoc))
           .check(protocols_are_distinct)

@@ -119,6 +119,47 @@ std::string tree_refusal(Collective collective) {
   return "in_switch has all_reduce, all_gather, reduce_scatter, all_to_all, broadcast and barrier";
 }
 
+LinkBytes bytes_on(const TreeCall& call, std::size_t i, bool has_root_below, double chunk) {
+  const auto members = static_cast<double>(call.tree.below.front());
+  const double inside = static_cast<double>(call.tree.below[i]) / members;
+  switch (call.collective) {
+    case Collective::all_reduce: return {chunk, chunk};
+    case Collective::reduce_scatter: return {chunk, chunk * inside};
+    case Collective::all_gather: return {chunk * inside, chunk * (1 - inside)};
+    case Collective::all_to_all: {
+      const double crossing = static_cast<double>(call.tree.below[i]) * (1 - inside) * chunk;
+      return {crossing, crossing};
+    }
+    case Collective::broadcast: return has_root_below ? LinkBytes{chunk, std::nullopt} : LinkBytes{std::nullopt, chunk};
+    case Collective::barrier: return {0.0, 0.0};
+    case Collective::reduce:
+    case Collective::gather:
+    case Collective::scatter: break;
+  }
+  throw_internal_error("a collective of switches", __FILE__, __LINE__);
+}
+
+bool reduces_upwards(Collective collective) {
+  return collective == Collective::all_reduce || collective == Collective::reduce_scatter;
+}
+
+TreeChunks chunks_of(const TreeCall& call, const TreeLimits& limits) {
+  TreeChunks made;
+  made.count = tree_chunks(call.bytes, limits);
+  ORRERY_ASSERT(made.count > 0);
+  made.bytes = call.bytes / made.count;
+  made.window = limits.buffer > 0 ? static_cast<std::uint32_t>(std::max(1.0, limits.buffer / std::max(made.bytes, 1.0)))
+                                  : made.count;
+  made.on_way.assign(call.tree.nodes.size(), false);
+  if (call.collective != Collective::broadcast) { return made; }
+  const auto leaf = std::find(call.tree.nodes.begin(), call.tree.nodes.end(), call.root);
+  for (auto i = static_cast<std::uint32_t>(leaf - call.tree.nodes.begin()); i != 0; i = call.tree.parent[i]) {
+    made.on_way[i] = true;
+  }
+  made.on_way[0] = true;
+  return made;
+}
+
 // ---- the run -------------------------------------------------------------------------------------------------------
 
 namespace {
@@ -205,6 +246,7 @@ class TreeRun {
       const double time = std::max(task.ready + task.latency, task.not_before);
       return starts_.push({time, number, false});
     }
+    if (task.bytes <= 0) { return starts_.push({task.ready, number, true}); }  // nothing to reduce
     double& free = free_at_[task.node];
     free = std::max(free, task.ready) + (limits_.rate > 0 ? task.bytes / limits_.rate : 0.0);
     starts_.push({free, number, true});
@@ -233,54 +275,13 @@ class TreeRun {
   SteppedTimes times_;
 };
 
-// Bytes of a chunk up and down the link above a node; nothing: no message.
-struct LinkBytes {
-  std::optional<double> up, down;
-};
-
-LinkBytes bytes_on(const TreeCall& call, std::size_t i, bool has_root_below, double chunk) {
-  const auto members = static_cast<double>(call.tree.below.front());
-  const double inside = static_cast<double>(call.tree.below[i]) / members;
-  switch (call.collective) {
-    case Collective::all_reduce: return {chunk, chunk};
-    case Collective::reduce_scatter: return {chunk, chunk * inside};
-    case Collective::all_gather: return {chunk * inside, chunk * (1 - inside)};
-    case Collective::all_to_all: {
-      const double crossing = static_cast<double>(call.tree.below[i]) * (1 - inside) * chunk;
-      return {crossing, crossing};
-    }
-    case Collective::broadcast: return has_root_below ? LinkBytes{chunk, std::nullopt} : LinkBytes{std::nullopt, chunk};
-    case Collective::barrier: return {0.0, 0.0};
-    case Collective::reduce:
-    case Collective::gather:
-    case Collective::scatter: break;
-  }
-  throw_internal_error("a collective of switches", __FILE__, __LINE__);
-}
-
-bool reduces_upwards(Collective collective) {
-  return collective == Collective::all_reduce || collective == Collective::reduce_scatter;
-}
-
 void TreeRun::add(const TreeCall& call) {
-  const std::uint32_t chunks = tree_chunks(call.bytes, limits_);
-  ORRERY_ASSERT(chunks > 0);
-  const double chunk = call.bytes / chunks;
-  const auto window =
-      limits_.buffer > 0 ? static_cast<std::uint32_t>(std::max(1.0, limits_.buffer / std::max(chunk, 1.0))) : chunks;
-  std::vector<bool> on_way(call.tree.nodes.size(), false);  // broadcast: from the root's device to the top
-  if (call.collective == Collective::broadcast) {
-    const auto leaf = std::find(call.tree.nodes.begin(), call.tree.nodes.end(), call.root);
-    for (auto i = static_cast<std::uint32_t>(leaf - call.tree.nodes.begin()); i != 0; i = call.tree.parent[i]) {
-      on_way[i] = true;
-    }
-    on_way[0] = true;
-  }
+  const TreeChunks chunks = chunks_of(call, limits_);
   std::vector<Chunk> made;
-  for (std::uint32_t k = 0; k < chunks; ++k) {
-    made.push_back(make_chunk(call, on_way, k, chunk));
-    order_chunk(call, on_way, made.back());
-    order_after(call, made, k, window);
+  for (std::uint32_t k = 0; k < chunks.count; ++k) {
+    made.push_back(make_chunk(call, chunks.on_way, k, chunks.bytes));
+    order_chunk(call, chunks.on_way, made.back());
+    order_after(call, made, k, chunks.window);
   }
   times_.finish.push_back(0.0);
 }

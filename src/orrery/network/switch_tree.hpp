@@ -56,6 +56,21 @@ inline constexpr std::uint32_t kMostTreeChunks = 512;
 // How many chunks the buffer allows, at least 1 and usually 64; 0: more than kMostTreeChunks would be needed.
 [[nodiscard]] std::uint32_t tree_chunks(double bytes, const TreeLimits& limits);
 
+// Bytes of a chunk up and down the link above node i of the tree; nothing: no message.
+struct LinkBytes {
+  std::optional<double> up, down;
+};
+[[nodiscard]] LinkBytes bytes_on(const TreeCall& call, std::size_t i, bool has_root_below, double chunk);
+[[nodiscard]] bool reduces_upwards(Collective collective);
+
+struct TreeChunks {
+  std::uint32_t count = 1;
+  double bytes = 0;          // of a chunk
+  std::uint32_t window = 1;  // chunks that a switch has at once
+  std::vector<bool> on_way;  // by node: a broadcast goes up through it, from the root's device to the top
+};
+[[nodiscard]] TreeChunks chunks_of(const TreeCall& call, const TreeLimits& limits);
+
 // Why switches cannot carry out the operation; empty if they can.
 [[nodiscard]] std::string tree_refusal(Collective collective);
 

@@ -151,6 +151,7 @@ std::string simulation_text(const results::Simulation& simulation, TextStyle sty
   const std::vector<RankClass> classes = rank_classes(simulation.ranks);
   text += classes.size() > kMostClasses ? summary_text(simulation.ranks, classes) : classes_text(classes);
   text += fmt::format("\n{} nodes, {} messages, {} events", simulation.nodes, simulation.messages, simulation.events);
+  if (simulation.in_switch_calls) { text += fmt::format("; {} collectives in switches", *simulation.in_switch_calls); }
   if (simulation.simulated_ranks < simulation.ranks.size()) {
     text += fmt::format("; {} of {} ranks simulated, the others are identical to these", simulation.simulated_ranks,
                         simulation.ranks.size());
@@ -159,6 +160,8 @@ std::string simulation_text(const results::Simulation& simulation, TextStyle sty
     text += fmt::format("; graphs compared in {:.3g} s", *simulation.comparison_wall_s);
   }
   text += '\n';
+  text += roofline_text(simulation);
+  text += energy_text(simulation);
   text += path_text(simulation);
   for (const std::string& warning : simulation.warnings) { text += fmt::format("warning: {}\n", printable(warning)); }
   return text;
@@ -182,6 +185,7 @@ Node simulation_head(const results::Simulation& simulation) {
                             {"simulated_ranks", simulation.simulated_ranks},
                             {"wall_s", simulation.wall_s},
                             {"peak_rss_B", simulation.peak_rss_B}});
+  if (simulation.in_switch_calls) { config::add_fields(stats, {{"in_switch_calls", *simulation.in_switch_calls}}); }
   if (simulation.comparison_wall_s) {
     config::add_fields(stats, {{"comparison_wall_s", *simulation.comparison_wall_s}});
   }
@@ -193,6 +197,8 @@ Node simulation_head(const results::Simulation& simulation) {
                            {"classes", config::json_list(rank_classes(simulation.ranks), rank_class_json)},
                            {"stats", stats},
                            {"warnings", simulation.warnings}});
+  if (simulation.roofline) { config::add_fields(head, {{"roofline", roofline_json(*simulation.roofline)}}); }
+  if (simulation.energy) { config::add_fields(head, {{"energy", energy_json(*simulation.energy)}}); }
   if (simulation.path) { config::add_fields(head, {{"critical_path", path_json(simulation)}}); }
   if (simulation.backend == "flow") {
     config::add_fields(head, {{"contention", contention_json(simulation.contention)}});

@@ -12,6 +12,10 @@ namespace orrery::report {
 [[nodiscard]] config::Node contention_json(const std::vector<results::SimulatedContention>& rows);
 [[nodiscard]] std::string path_text(const results::Simulation& simulation);  // empty without a path
 [[nodiscard]] config::Node path_json(const results::Simulation& simulation);
+[[nodiscard]] std::string roofline_text(const results::Simulation& simulation);  // empty without a roofline
+[[nodiscard]] config::Node roofline_json(const results::Roofline& roofline);
+[[nodiscard]] std::string energy_text(const results::Simulation& simulation);  // empty without energy
+[[nodiscard]] config::Node energy_json(const results::SimulatedEnergy& energy);
 // All but the tables.
 [[nodiscard]] config::Node simulation_head(const results::Simulation& simulation);
 [[nodiscard]] std::string with_tables(const config::Node& head, const results::Simulation& simulation,

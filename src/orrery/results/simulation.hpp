@@ -33,6 +33,40 @@ struct SimulatedSpan {
   std::string name;
 };
 
+// Kernels of a rank with their operations and bytes of device memory, and those without such figures. Times without
+// what communication beside them costs.
+struct RooflineRank {
+  double operations = 0, bytes = 0;
+  std::uint64_t kernels = 0, kernel_ps = 0;
+  std::uint64_t memory_bound_ps = 0;  // of kernels whose bytes at the memory's peak take longer than their operations
+  std::uint64_t without_figures = 0, without_figures_ps = 0;
+  std::uint64_t finish_ps = 0;  // of the rank
+
+  friend bool operator==(const RooflineRank&, const RooflineRank&) = default;
+};
+
+struct Roofline {
+  double peak_flops = 0, memory_Bps = 0;  // of an accelerator: peaks
+  RankRuns<RooflineRank> ranks;
+};
+
+struct EnergyPart {
+  std::string name;   // "accelerators, kernels"
+  double joules = 0;  // of the whole job
+  std::string basis;  // figures and whether they are priors
+};
+
+struct SimulatedEnergy {
+  std::vector<EnergyPart> parts;
+  std::vector<std::string> missing;  // what is not counted, with the key of the figure
+
+  [[nodiscard]] double joules() const {
+    double sum = 0;
+    for (const EnergyPart& part : parts) { sum += part.joules; }
+    return sum;
+  }
+};
+
 // Two kinds of traffic that shared full ports of a dimension. Sums over the calls of `kind` that a device takes part
 // in, as means over all devices.
 struct SimulatedContention {
@@ -63,10 +97,13 @@ struct Simulation {
   std::optional<SimulationTables> tables;       // if requested
   std::vector<SimulatedContention> contention;  // backend "flow": the largest loss first
   std::vector<LinkUse> link_uses;               // backend "flow" on a topology, if requested
+  std::optional<Roofline> roofline;             // physical semantics, if requested
+  std::optional<SimulatedEnergy> energy;        // back end flow, if requested
   std::optional<CriticalPath> path;             // physical semantics, if requested
   std::uint64_t nodes = 0;                      // of all simulated graphs
   std::uint64_t events = 0;
-  std::uint64_t messages = 0;  // delivered
+  std::uint64_t messages = 0;                    // delivered
+  std::optional<std::uint64_t> in_switch_calls;  // on a topology whose switches reduce: collectives in switches
   std::uint64_t simulated_ranks = 0;
   // If one simulated rank stands for several: by simulated rank, the rank that spans and tables name. Rows of
   // SimulationTables::ranks are simulated ranks.

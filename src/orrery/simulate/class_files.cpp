@@ -232,6 +232,9 @@ Result<ClassJob> read_class_job(const hardware::Cluster& cluster, const ClassFil
   job.machine.backend = Backend::flow;
   job.machine.tables = files.tables;
   job.machine.explain = files.explain;
+  job.machine.roofline = files.roofline;
+  job.machine.energy = files.energy;
+  job.machine.chunk_order = files.chunk_order;
   job.machine.spans = files.spans || files.tables || files.explain;
   job.egress = classes.egress;
   job.class_ranks = classes.class_ranks;

@@ -11,6 +11,7 @@
 
 #include "orrery/network/names.hpp"
 #include "orrery/simulate/critical_path.hpp"
+#include "orrery/simulate/flow_energy.hpp"
 #include "orrery/simulate/flow_machine.hpp"
 #include "orrery/simulate/physical_result.hpp"
 #include "orrery/simulate/tables.hpp"
@@ -105,11 +106,29 @@ results::Simulation result_of(const FlowJob& flow, const FlowMachine& machine) {
   simulation.contention = contention_of(flow, machine);
   if (flow.job.explain) { simulation.path = path_of(flow, machine); }
   if (flow.by_link) { simulation.link_uses = machine.link_uses(); }
+  if (const SwitchCalls* switches = machine.switches()) {
+    simulation.in_switch_calls = switches->served();
+    for (std::string& refusal : switches->refusals()) { simulation.warnings.push_back(std::move(refusal)); }
+  }
+  if (flow.job.chunk_order && !machine.has_ordered()) {
+    simulation.warnings.emplace_back(
+        "--chunk-order has no effect: no all_reduce, reduce_scatter or all_gather is over several dimensions with "
+        "ports "
+        "of their own");
+  }
   simulation.events = machine.rounds().events();
   simulation.messages = machine.messages();
   results::RankRuns<results::SimulatedRank> ranks;
   for (const auto& run : flow.simulated.runs()) { ranks.add(run.end - run.first, simulation.ranks[run.value]); }
   simulation.ranks = std::move(ranks);
+  if (simulation.roofline) {
+    results::RankRuns<results::RooflineRank> rows;
+    for (const auto& run : flow.simulated.runs()) {
+      rows.add(run.end - run.first, simulation.roofline->ranks[run.value]);
+    }
+    simulation.roofline->ranks = std::move(rows);
+  }
+  if (flow.job.energy) { simulation.energy = energy_of(flow, machine, simulation); }
   name_ranks(flow, simulation);
   return simulation;
 }

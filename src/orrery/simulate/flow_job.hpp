@@ -15,6 +15,7 @@
 #include "orrery/parallel/layout.hpp"
 #include "orrery/results/rank_runs.hpp"
 #include "orrery/simulate/job.hpp"
+#include "orrery/simulate/pool.hpp"
 
 namespace orrery::simulate {
 
@@ -43,7 +44,17 @@ struct FlowJob {
   std::vector<std::uint32_t> devices;
   std::vector<std::uint64_t> starts_ps;   // by rank; empty: all at 0
   std::vector<std::uint32_t> rank_kinds;  // of messages and memory accesses, by rank; empty: kMessages, kMemory
-  bool by_link = false;                   // Simulation::links is asked for; only on a topology
+  // Links whose bandwidth changes; every rank is simulated then.
+  struct PortChange {
+    std::uint32_t link = kNone;  // of the topology; otherwise a port of a rank:
+    std::uint32_t rank = 0;
+    std::uint16_t dimension = 0;
+    bool in = false;
+    Seconds time;
+    double part = 1;  // of its bandwidth
+  };
+  std::vector<PortChange> changes;
+  bool by_link = false;  // Simulation::links is asked for; only on a topology
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   bool whole_buffers = false;  // all-gathers count the whole buffer, as nccl-tests do, instead of one rank's shard
 

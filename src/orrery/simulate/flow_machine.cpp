@@ -1,30 +1,16 @@
 #include "orrery/simulate/flow_machine.hpp"
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 
 #include <fmt/format.h>
 
+#include "orrery/simulate/flow_time.hpp"
 #include "orrery/simulate/rate.hpp"
 #include "orrery/simulate/stop.hpp"
 
 namespace orrery::simulate {
 
 namespace {
-
-constexpr double kPicosecondsPerSecond = 1e12;
-
-std::uint64_t picoseconds(Seconds time) {
-  const double count = std::round(time.value() * kPicosecondsPerSecond);
-  if (!(count < static_cast<double>(kMostTime))) { throw TooLong{}; }
-  return static_cast<std::uint64_t>(count);
-}
-
-FlowShare share_of(Seconds load, Seconds time) {
-  const double share = std::clamp(load / time, 0.0, 1.0);
-  return static_cast<FlowShare>(std::llround(share * static_cast<double>(kWholeShare)));
-}
 
 // Ports of devices, and behind them those of the topology's links, each in the class of its level, and of a pool.
 std::uint32_t ports_of(const FlowJob& job) {
@@ -58,6 +44,7 @@ FlowMachine::FlowMachine(const FlowJob& job, bool shared, std::optional<std::uin
       counts_(job.job.tables ? 2 * (dimensions_ + 1) * job.job.rank_graphs.size() : 0),
       apart_(apart) {
   if (!job.devices.empty()) { topology_.emplace(job.cluster, job.devices); }
+  if (topology_ && job.cluster.topology->in_switch) { switches_.emplace(job.cluster, topology_->topology()); }
   first_pool_port_ = ports_of(job) / (dimensions_ + 1) - pool_.ports();
 }
 
@@ -66,7 +53,11 @@ void FlowMachine::run() {
     const std::uint64_t start = flow_job_.starts_ps.empty() ? 0 : flow_job_.starts_ps[rank];
     start == 0 ? nodes_.free_roots(rank) : rounds_.at(start, {PhysicalEventKind::rank_start, rank, 0});
   }
+  for (std::uint32_t i = 0; i < flow_job_.changes.size(); ++i) {
+    rounds_.at(picoseconds(flow_job_.changes[i].time), {PhysicalEventKind::link_change, i, 0});
+  }
   rounds_.run(Handler{*this}, [this] { end_round(); });
+  if (!stalled_.empty()) { stop_at_stalled(); }
 }
 
 void FlowMachine::handle(const PhysicalEvent& event) {
@@ -77,6 +68,7 @@ void FlowMachine::handle(const PhysicalEvent& event) {
       return;
     case PhysicalEventKind::kernel_end: return end_kernel(event.ref, event.extra);
     case PhysicalEventKind::rank_start: return nodes_.free_roots(event.ref);
+    case PhysicalEventKind::link_change: return change_link(flow_job_.changes[event.ref]);
     case PhysicalEventKind::memory_request:
     case PhysicalEventKind::memory_end:
     case PhysicalEventKind::request:
@@ -115,8 +107,14 @@ void FlowMachine::end_round() {
     }
   }
   flows_.settle(rounds_.now(), [&](std::uint32_t flow, std::uint64_t end) {
+    ++live_[flow].version;
+    if (!stalled_.empty()) { stalled_.erase(flow); }
+    if (end == kNever && !flow_job_.changes.empty()) {
+      stalled_.insert(flow);
+      return;
+    }
     if (end > kMostTime) { throw TooLong{}; }
-    rounds_.at(end, {PhysicalEventKind::flow_end, flow, ++live_[flow].version});
+    rounds_.at(end, {PhysicalEventKind::flow_end, flow, live_[flow].version});
   });
 }
 
@@ -241,6 +239,7 @@ void FlowMachine::end_flow(std::uint32_t flow) {
   if (use.collective != kNone) {
     CollectiveRun& run = collectives_[use.collective];
     run.end = rounds_.now();
+    if (run.way != nullptr) { switches_->give_back(*run.way); }
     slow_kernels(run, match_.all()[use.collective].task, false);
     for (const auto& [rank, node] : run.members) { nodes_.end_later(rank, node); }
     return std::vector<std::pair<std::uint32_t, std::uint32_t>>().swap(run.members);
@@ -255,15 +254,20 @@ void FlowMachine::end_flow(std::uint32_t flow) {
 
 // ---- collectives ---------------------------------------------------------------------------------------------------
 
+// Chakra counts the shard of an all-gather, nccl-tests the whole buffer.
+Bytes FlowMachine::whole_buffer(const NodeTask& task) const {
+  const bool is_shard = task.collective == Collective::all_gather && !flow_job_.whole_buffers;
+  const double parts = is_shard ? static_cast<double>(flow_job_.groups[task.group].shape.size()) : 1.0;
+  return Bytes(static_cast<double>(task.amount) * parts);
+}
+
 const FlowMachine::Call& FlowMachine::collective_call(const NodeTask& task) {
   const auto [found, is_new] = calls_.try_emplace({task.group, task.collective, task.amount});
   if (!is_new) { return found->second; }
   const network::Group& shape = flow_job_.groups[task.group].shape;
-  // Chakra counts the shard of an all-gather, nccl-tests the whole buffer.
-  const bool is_shard = task.collective == Collective::all_gather && !flow_job_.whole_buffers;
-  const double parts = is_shard ? static_cast<double>(shape.size()) : 1.0;
-  const network::Traffic traffic =
-      fabric_.traffic(task.collective, Bytes(static_cast<double>(task.amount) * parts), shape, flow_job_.algorithm);
+  const Bytes bytes = whole_buffer(task);
+  if (order_chunks(task, found->second)) { return found->second; }
+  const network::Traffic traffic = fabric_.traffic(task.collective, bytes, shape, flow_job_.algorithm);
   Call& call = found->second;
   call.algorithm = traffic.price.algorithm;
   if (traffic.price.time == infinite<Seconds>()) { return call; }
@@ -276,15 +280,8 @@ const FlowMachine::Call& FlowMachine::collective_call(const NodeTask& task) {
                           static_cast<std::uint64_t>(load.received.value())});
   }
   if (topology_) {
-    const Bytes bytes(static_cast<double>(task.amount) * parts);
     const network::Schedule schedule = fabric_.schedule(task.collective, bytes, shape, flow_job_.algorithm);
-    std::vector<std::uint32_t> all;
-    if (task.group == kWholeMachine) {
-      all.resize(job_.rank_graphs.size());
-      std::iota(all.begin(), all.end(), 0U);
-    }
-    const auto& ranks = task.group == kWholeMachine ? all : job_.groups[task.group - 1].ranks;
-    add_links(call, topology_->collective(schedule, shape, ranks), traffic.price.time);
+    add_links(call, topology_->collective(schedule, shape, members_of(task.group)), traffic.price.time);
   }
   return call;
 }
@@ -300,7 +297,7 @@ void FlowMachine::join(std::uint32_t rank, std::uint32_t node) {
   run.members.emplace_back(rank, node);
   if (run.members.size() < match_.all()[number].ranks) { return; }
   const NodeTask& task = match_.all()[number].task;
-  const Call& call = collective_call(task);
+  const Call& call = starting_call(number);
   if (call.loads.empty() && call.time == 0 && task.amount > 0 && flow_job_.groups[task.group].shape.size() > 1) {
     throw Stop{rank, job_.rank_graphs[rank].nodes[node].id,
                fmt::format("is a {}, for which the cluster has no algorithm", name_of(task.collective))};

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -26,6 +27,7 @@
 #include "orrery/simulate/physical_event.hpp"
 #include "orrery/simulate/physical_nodes.hpp"
 #include "orrery/simulate/pool_levels.hpp"
+#include "orrery/simulate/switch_calls.hpp"
 #include "orrery/simulate/topology_loads.hpp"
 
 namespace orrery::simulate {
@@ -44,6 +46,7 @@ class FlowMachine {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> members;  // that have started: rank, node
     CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
     std::uint64_t first_start = 0, last_start = 0, end = 0;
+    const SwitchCalls::Way* way = nullptr;  // in switches
   };
 
   [[nodiscard]] const PhysicalRounds& rounds() const { return rounds_; }
@@ -61,6 +64,11 @@ class FlowMachine {
   [[nodiscard]] std::vector<results::SimulatedLink> links() const;
   // Of a job that asks for it: what each kind of traffic had of each link of the topology.
   [[nodiscard]] std::vector<results::LinkUse> link_uses() const;
+  [[nodiscard]] bool has_ordered() const { return has_ordered_; }
+  // Of a topology whose switches reduce.
+  [[nodiscard]] const SwitchCalls* switches() const { return switches_ ? &*switches_ : nullptr; }
+  // Bits on all cables of a dimension of the cluster, protocols included, of the whole job.
+  [[nodiscard]] double bits_on(std::uint32_t dimension) const;
   [[nodiscard]] std::uint64_t messages() const { return messages_; }  // flows that have ended
   // Of a node that has ended: what its time consists of (flow_parts.cpp), and the ends of the link that it names.
   [[nodiscard]] NodeParts parts_of(std::uint32_t rank, std::uint32_t node) const;
@@ -118,9 +126,17 @@ class FlowMachine {
   void receive(std::uint32_t rank, std::uint32_t node);
   void match(Message& message, const Continuation& receiver);
   void end_flow(std::uint32_t flow);
+  void change_link(const FlowJob::PortChange& change);
+  [[noreturn]] void stop_at_stalled() const;
   void start_flow(std::uint64_t time, const FlowKind& kind, const Use& use);
   [[nodiscard]] const Call& collective_call(const NodeTask& task);
-  [[nodiscard]] const Call* known_call(std::uint32_t rank, const NodeTask& task) const;
+  [[nodiscard]] const SwitchCalls::Asked& asked_of(const NodeTask& task, Seconds otherwise);
+  [[nodiscard]] const Call& starting_call(std::uint32_t number);
+  [[nodiscard]] const Call& switch_call(const SwitchCalls::Way& way, std::size_t members);
+  bool order_chunks(const NodeTask& task, Call& call);
+  [[nodiscard]] Bytes whole_buffer(const NodeTask& task) const;
+  [[nodiscard]] std::vector<std::uint32_t> members_of(std::uint32_t group) const;
+  [[nodiscard]] const Call* known_call(std::uint32_t rank, std::uint32_t node) const;
   [[nodiscard]] NodeParts parts_of_call(const Call& call, bool is_message) const;
   [[nodiscard]] const Call& message_call(std::uint32_t rank, const NodeTask& task);
   // Outgoing ports first: of two full ports that limit a call alike, the one with the lower number is reported, which
@@ -151,6 +167,9 @@ class FlowMachine {
   std::map<std::tuple<std::uint32_t, Collective, std::uint64_t>, Call> calls_;
   std::map<std::tuple<std::uint64_t, std::uint16_t, std::uint32_t, std::uint32_t>, Call> transfers_;
   std::optional<TopologyLoads> topology_;
+  std::optional<SwitchCalls> switches_;
+  std::map<std::tuple<std::uint32_t, Collective, std::uint64_t>, SwitchCalls::Asked> asked_;
+  std::map<const SwitchCalls::Way*, Call> switch_calls_;  // found by key only
   PoolLevels pool_;
   std::uint32_t first_pool_port_ = 0;  // behind those of links
   std::vector<Live> live_;             // by flow
@@ -159,7 +178,9 @@ class FlowMachine {
   std::vector<PortCount> counts_;
   std::vector<PortDemand> demands_;  // of the flow that starts
   std::uint64_t messages_ = 0;
+  bool has_ordered_ = false;  // a call whose chunks choose their order
   std::optional<std::uint32_t> apart_;
+  std::set<std::uint32_t> stalled_;  // flows that wait for a link to come back
 };
 
 }  // namespace orrery::simulate

@@ -19,8 +19,10 @@ std::uint64_t part_of(std::uint64_t time, FlowShare share, FlowShare sum) {
 }  // namespace
 
 // Null: a call that has not run.
-const FlowMachine::Call* FlowMachine::known_call(std::uint32_t rank, const NodeTask& task) const {
+const FlowMachine::Call* FlowMachine::known_call(std::uint32_t rank, std::uint32_t node) const {
+  const NodeTask& task = job_.rank_graphs[rank].nodes[node];
   if (task.act == Act::collective) {
+    if (const auto* way = collectives_[match_.collective_of(rank, node)].way) { return &switch_calls_.at(way); }
     const auto found = calls_.find({task.group, task.collective, task.amount});
     return found == calls_.end() ? nullptr : &found->second;
   }
@@ -83,7 +85,7 @@ NodeParts FlowMachine::parts_of(std::uint32_t rank, std::uint32_t node) const {
     case Act::collective:
     case Act::send:
     case Act::receive: {
-      const Call* call = known_call(rank, task);
+      const Call* call = known_call(rank, node);
       return call == nullptr ? NodeParts{{}, activity_name(task)} : parts_of_call(*call, task.act != Act::collective);
     }
     case Act::no_op:

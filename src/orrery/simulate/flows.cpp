@@ -36,19 +36,28 @@ std::uint32_t Flows::start(std::uint64_t now, std::uint64_t alone, std::uint32_t
     port.busy += busy;
     if (demand.port >= watched_) { port_uses_[{kind, demand.port}].busy += busy; }
     flow.largest = std::max(flow.largest, demand.share);
-    if (!port.is_dirty) {
-      port.is_dirty = true;
-      dirty_ports_.push_back(demand.port);
-    }
+    mark(demand.port);
   }
   started_.push_back(number);
   return number;
 }
 
+void Flows::mark(std::uint32_t port) {
+  if (ports_[port].is_dirty) { return; }
+  ports_[port].is_dirty = true;
+  dirty_ports_.push_back(port);
+}
+
+void Flows::set_capacity(std::uint32_t port, FlowShare capacity) {
+  ORRERY_ASSERT(capacity <= kWholeShare);
+  ports_[port].capacity = capacity;
+  mark(port);
+}
+
 void Flows::end(std::uint64_t now, std::uint32_t number) {
   Flow& flow = flows_[number];
   for (const PortDemand& demand : flow.demands) {  // who shared its ports until now
-    if (ports_[demand.port].asked <= kWholeShare) { continue; }
+    if (ports_[demand.port].asked <= ports_[demand.port].capacity) { continue; }
     for (const User& user : ports_[demand.port].users) {
       if (flows_[user.flow].limit == demand.port) { take(now, user.flow); }
     }
@@ -59,10 +68,7 @@ void Flows::end(std::uint64_t now, std::uint32_t number) {
     *std::find_if(users.begin(), users.end(), [=](const User& user) { return user.flow == number; }) = users.back();
     users.pop_back();
     // Flows of a port that was not full have their full speed, as far as this port is concerned.
-    if (port.asked > kWholeShare && !port.is_dirty) {
-      port.is_dirty = true;
-      dirty_ports_.push_back(demand.port);
-    }
+    if (port.asked > port.capacity) { mark(demand.port); }
     port.asked -= demand.share;
   }
   flows_.give_back(number);
@@ -70,8 +76,8 @@ void Flows::end(std::uint64_t now, std::uint32_t number) {
 
 std::uint64_t Flows::ends_at(std::uint64_t now, std::uint32_t number) const {
   const Flow& flow = flows_[number];
+  if (flow.limit != kNone && ports_[flow.limit].capacity == 0) { return kNever; }
   const Wide duration = (flow.left + flow.speed - 1) / flow.speed;
-  constexpr std::uint64_t kNever = ~std::uint64_t{0};
   return duration > Wide{kNever - now} ? kNever : now + static_cast<std::uint64_t>(duration);
 }
 
@@ -113,7 +119,7 @@ void Flows::list_affected() {
   for (const std::uint32_t number : started_) { list(number); }
   if (!shared_) { return; }
   for (const std::uint32_t number : dirty_ports_) {
-    const bool is_full = ports_[number].asked > kWholeShare;
+    const bool is_full = ports_[number].asked > ports_[number].capacity;
     for (const User& user : ports_[number].users) {
       if (is_full || flows_[user.flow].limit == number) { list(user.flow); }
     }
@@ -122,7 +128,7 @@ void Flows::list_affected() {
     const std::uint32_t listed = affected_flows_[i];
     for (const PortDemand& demand : flows_[listed].demands) {
       Port& port = ports_[demand.port];
-      if (port.asked <= kWholeShare || port.is_listed) { continue; }
+      if (port.asked <= port.capacity || port.is_listed) { continue; }
       port.is_listed = true;
       affected_ports_.push_back(demand.port);
       for (const User& user : port.users) { list(user.flow); }
@@ -134,7 +140,7 @@ void Flows::list_affected() {
 void Flows::fill_ports() {
   for (const std::uint32_t number : affected_ports_) {
     Port& port = ports_[number];
-    port.rest = kWholeShare;
+    port.rest = port.capacity;
     port.rise = 0;
     for (const User& user : port.users) {
       port.rise += (Wide{user.share} * weight(flows_[user.flow].largest)) >> kShareBits;

@@ -24,6 +24,7 @@ namespace orrery::simulate {
 using FlowShare = std::uint64_t;
 inline constexpr unsigned kShareBits = 32;
 inline constexpr FlowShare kWholeShare = FlowShare{1} << kShareBits;
+inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
 inline constexpr FlowShare kLeastShare = 1024;  // 2.4e-7 of a port
 
 struct PortDemand {
@@ -53,11 +54,13 @@ class Flows {
   // `kind`: a label of the caller, for meetings(). Ports must differ.
   [[nodiscard]] std::uint32_t start(std::uint64_t now, std::uint64_t alone, std::uint32_t kind,
                                     std::span<const PortDemand> demands);
+  // From now on the port carries this part of its bandwidth; 0: nothing.
+  void set_capacity(std::uint32_t port, FlowShare capacity);
   // The flow ends now, as settle() said; its number can be used again.
   void end(std::uint64_t now, std::uint32_t flow);
 
   // After all starts and ends of an instant: calls changed(flow, end) for every flow that has started or whose speed
-  // differs from before. Ends are in picoseconds.
+  // differs from before. Ends are in picoseconds. Flows on a port without capacity end at kNever.
   template <class Changed>
   void settle(std::uint64_t now, Changed&& changed) {
     find_speeds(now);
@@ -99,6 +102,7 @@ class Flows {
     std::vector<User> users;
     std::uint64_t asked = 0;  // sum of shares
     std::uint64_t busy = 0;
+    FlowShare capacity = kWholeShare;
     bool is_listed = false;  // during find_speeds
     bool is_dirty = false;
     std::uint64_t rest = 0;  // of kWholeShare
@@ -113,6 +117,7 @@ class Flows {
   void set_speed(std::uint32_t flow, FlowShare speed, std::uint32_t limit);
   void take(std::uint64_t now, std::uint32_t flow);
   void note_meetings(const Flow& flow, std::uint64_t length);
+  void mark(std::uint32_t port);
 
   std::uint32_t classes_;
   bool shared_;

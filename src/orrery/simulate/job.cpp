@@ -291,6 +291,7 @@ Result<SimulationJob> read_machine(const SimulationFiles& files) {
   job.semantics = files.semantics;
   job.backend = files.backend;
   job.explain = files.explain;
+  job.roofline = files.roofline;
   job.spans = files.spans || files.tables || files.explain;
   job.tables = files.tables;
   Failure failure;
@@ -331,7 +332,8 @@ CompileContext compile_context(const SimulationJob& job, const GroupIndex& group
           job.network.ranks(),
           static_cast<std::uint32_t>(job.network.dimensions.size()),
           job.spans,
-          job.semantics};
+          job.semantics,
+          job.roofline};
 }
 
 Place place_of(const SimulationJob& job, std::uint32_t rank, std::uint64_t node_id) {

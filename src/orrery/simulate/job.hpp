@@ -3,12 +3,15 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "orrery/core/error.hpp"
+#include "orrery/network/chunk_order.hpp"
 #include "orrery/simulate/custom_program.hpp"
 #include "orrery/simulate/inputs.hpp"
+#include "orrery/simulate/link_changes.hpp"
 #include "orrery/simulate/rank_graphs.hpp"
 #include "orrery/simulate/read_inputs.hpp"
 #include "orrery/simulate/stragglers.hpp"
@@ -32,9 +35,12 @@ struct SimulationJob {
   Warnings warnings;
   // Why custom collectives would not end with their own messages only; messages of nodes may complete them.
   std::vector<Diagnostic> possible_deadlocks;
-  bool spans = false;    // record the start and end of every node
-  bool tables = false;   // collect results::SimulationTables; needs spans
-  bool explain = false;  // find results::CriticalPath, under physical semantics; needs spans
+  bool spans = false;     // record the start and end of every node
+  bool tables = false;    // collect results::SimulationTables; needs spans
+  bool explain = false;   // find results::CriticalPath, under physical semantics; needs spans
+  bool roofline = false;  // find results::Roofline, under physical semantics
+  bool energy = false;    // find results::SimulatedEnergy, back end flow
+  std::optional<network::ChunkOrder> chunk_order = {};  // of collectives over several dimensions, back end flow
 };
 
 // Where the inputs are, as on ASTRA-sim's command line.
@@ -46,8 +52,12 @@ struct SimulationFiles {
   SystemFlags flags;
   Semantics semantics = Semantics::astra_sim;
   Backend backend = Backend::congestion_unaware;
-  bool spans = false, tables = false, explain = false;  // see SimulationJob
+  bool spans = false, tables = false, explain = false, roofline = false, energy = false;  // see SimulationJob
   std::vector<Straggler> stragglers;                    // physical semantics; every rank is simulated then
+  std::vector<LinkChange> link_changes;                 // back end flow; every rank is simulated then
+  std::uint32_t copies = 1;                             // of graphs on a cluster: see copy_ranks
+  std::optional<network::ChunkOrder> chunk_order = {};  // see SimulationJob
+  std::vector<std::string> grown;                       // process groups that all copies join
   int threads = 0;                                      // for reading graphs; the result does not depend on it
 };
 

@@ -16,6 +16,7 @@
 #include "orrery/network/names.hpp"
 #include "orrery/network/stepped_collective.hpp"
 #include "orrery/network/switch_tree.hpp"
+#include "orrery/simulate/level_rules.hpp"
 #include "orrery/simulate/topology_loads.hpp"
 
 namespace orrery::simulate {
@@ -44,53 +45,6 @@ CollectiveAlgorithm usual_algorithm(Collective collective) {
     case Collective::barrier: return CollectiveAlgorithm::halving_doubling;
   }
   throw_internal_error("known collective", __FILE__, __LINE__);
-}
-
-const hardware::Protocol& protocol_of(const hardware::LinkClass& link, std::string_view name) {
-  const auto named = std::find_if(link.protocols.begin(), link.protocols.end(),
-                                  [&](const hardware::Protocol& protocol) { return protocol.name == name; });
-  if (named != link.protocols.end()) { return *named; }
-  return *std::max_element(link.protocols.begin(), link.protocols.end(),
-                           [](const auto& a, const auto& b) { return a.bandwidth_fraction < b.bandwidth_fraction; });
-}
-
-struct Rules {
-  Seconds base;
-  std::vector<network::LevelRule> levels;
-};
-
-Rules rules_of(const hardware::Cluster& cluster, std::string_view protocol_name, const network::MemberSchedule& call) {
-  Rules rules;
-  for (const hardware::NetworkDimension& dimension : cluster.dimensions) {
-    const hardware::LinkClass& link = dimension.link;
-    const hardware::Protocol& protocol = protocol_of(link, protocol_name);
-    const double payload = link.efficiency * protocol.bandwidth_fraction;
-    switch (call.algorithm) {
-      case CollectiveAlgorithm::tree:
-        rules.base = std::max(rules.base, protocol.tree_base);
-        rules.levels.push_back({protocol.tree_step.value(), payload});
-        break;
-      case CollectiveAlgorithm::in_switch:
-        // A link class without figures of its own for switches: half of its latency on each link.
-        if (link.in_switch_efficiency > 0) {
-          rules.base = std::max(rules.base, link.in_switch_base);
-          rules.levels.push_back({link.in_switch_step.value(), payload});
-        } else {
-          rules.base = std::max(rules.base, protocol.tree_base);
-          rules.levels.push_back({link.latency.value() / 2, payload});
-        }
-        break;
-      case CollectiveAlgorithm::automatic:
-      case CollectiveAlgorithm::ring:
-      case CollectiveAlgorithm::direct:
-      case CollectiveAlgorithm::flat_ring:
-      case CollectiveAlgorithm::halving_doubling:
-        rules.base = std::max(rules.base, protocol.ring_base);
-        rules.levels.push_back({protocol.ring_step.value(), payload});
-        break;
-    }
-  }
-  return rules;
 }
 
 // The switch that every device has a cable to; none: the first node that is no switch.
@@ -231,7 +185,7 @@ SwitchRun switch_run(const hardware::Cluster& cluster, const hardware::Topology&
   return run;
 }
 
-void note_times(const hardware::Topology& topology, const Rules& rules, const network::SteppedTimes& times,
+void note_times(const hardware::Topology& topology, const LevelRules& rules, const network::SteppedTimes& times,
                 MessageFlows& made) {
   made.time = rules.base + Seconds(*std::max_element(times.finish.begin(), times.finish.end()));
   made.messages = times.messages;
@@ -298,10 +252,8 @@ MessageFlows simulate_messages(const hardware::Cluster& cluster, Collective coll
   made.algorithm = algorithm;
   const std::string protocol = protocol_name(cluster, collective, bytes, algorithm);
   if (in_trees) {
-    network::MemberSchedule in_switch = call.schedule;
-    in_switch.algorithm = CollectiveAlgorithm::in_switch;
-    Rules rules = rules_of(cluster, protocol, in_switch);
-    const Rules others = rules_of(cluster, protocol, call.schedule);
+    LevelRules rules = level_rules(cluster, protocol, CollectiveAlgorithm::in_switch);
+    const LevelRules others = level_rules(cluster, protocol, call.schedule.algorithm);
     const SwitchRun run = switch_run(cluster, topology, calls, bytes);
     made.note = run.note;
     if (run.calls.trees.empty()) { made.algorithm = call.schedule.algorithm; }
@@ -313,7 +265,7 @@ MessageFlows simulate_messages(const hardware::Cluster& cluster, Collective coll
   if (is_ring && groups == 1 && topology.has_scale_up && cluster.devices > cluster.node_size()) {
     calls = rings_of(call, static_cast<std::uint32_t>(cluster.node_size()));
   }
-  const Rules rules = rules_of(cluster, protocol, call.schedule);
+  const LevelRules rules = level_rules(cluster, protocol, call.schedule.algorithm);
   note_times(topology, rules, network::run_collectives(routes, rules.levels, calls), made);
   return made;
 }

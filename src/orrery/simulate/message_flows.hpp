@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,5 +37,14 @@ struct MessageFlows {
 [[nodiscard]] MessageFlows simulate_messages(const hardware::Cluster& cluster, Collective collective, Bytes bytes,
                                              CollectiveAlgorithm algorithm, std::vector<double> pair_bytes = {},
                                              std::uint32_t groups = 1);
+
+// The closed form (network/tree_time.hpp) of a collective among all devices in a tree of switches. Nothing: the
+// cluster's topology has no in_switch, no such tree, no room in its buffers, or its switches do not have the operation.
+struct SwitchTime {
+  Seconds time, base, latency;  // the base of the library and the latency of links are parts of the time
+  std::uint32_t chunks = 1;
+};
+[[nodiscard]] std::optional<SwitchTime> switch_time(const hardware::Cluster& cluster, Collective collective,
+                                                    Bytes bytes);
 
 }  // namespace orrery::simulate

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/simulate/copies.hpp"
 #include "orrery/simulate/read_inputs.hpp"
 
 namespace orrery::simulate {
@@ -161,12 +162,23 @@ Result<SimulationJob> read_job_on(const hardware::Cluster& cluster, const Simula
   if (files.backend == Backend::flow) { job.backend = Backend::flow; }
   job.tables = files.tables;
   job.explain = files.explain;
+  job.roofline = files.roofline;
+  job.energy = files.energy;
+  job.chunk_order = files.chunk_order;
   job.spans = files.spans || files.tables || files.explain;
   if (!files.groups.empty()) {
-    ORRERY_TRY(groups, read_groups(files.groups, job.network.ranks()));
+    ORRERY_TRY(groups, read_groups(files.groups, job.network.ranks() / files.copies));
     job.groups = std::move(groups);
   }
-  return add_graphs(std::move(job), files);
+  if (files.copies == 1) { return add_graphs(std::move(job), files); }
+  Network whole = std::move(job.network);
+  job.network.dimensions = {{Topology::Switch, whole.ranks() / files.copies}};
+  ORRERY_TRY(made, add_graphs(std::move(job), files));
+  if (auto copied = copy_ranks(made, files.copies, files.grown); !copied) {
+    return tl::make_unexpected(copied.error());
+  }
+  made.network = std::move(whole);
+  return made;
 }
 
 }  // namespace orrery::simulate

@@ -140,6 +140,7 @@ std::string one_rank_obstacle(const SimulationJob& job) {
   if (job.system.bus && job.semantics != Semantics::physical) { return "the shared bus of a rank"; }
   if (!job.system.custom_of_node.empty()) { return "nodes have custom collectives"; }
   if (job.tables) { return "tables list every rank"; }
+  if (job.roofline) { return "the roofline has every rank"; }
   const RankGraph& first = job.rank_graphs[0];
   for (const NodeTask& task : first.nodes) {
     if (std::string why = obstacle_of(job, task); !why.empty()) { return why; }

@@ -20,7 +20,8 @@ enum class PhysicalEventKind : std::uint8_t {
   memory_end,       // server `ref`, at its version `extra`, has served a request
   flow_end,         // flow `ref`, at its version `extra`
   kernel_end,       // kernel of rank `ref`, at its version `extra`
-  rank_start        // rank `ref` starts
+  rank_start,       // rank `ref` starts
+  link_change       // change `ref` of the bandwidth of a link
 };
 
 struct PhysicalEvent {

@@ -36,7 +36,8 @@ void PhysicalMachine::handle(const PhysicalEvent& event) {
     case PhysicalEventKind::memory_end: return memory_.leave(event.ref, event.extra);
     case PhysicalEventKind::flow_end:
     case PhysicalEventKind::kernel_end:
-    case PhysicalEventKind::rank_start: break;
+    case PhysicalEventKind::rank_start:
+    case PhysicalEventKind::link_change: break;
   }
   throw_internal_error("event of links", __FILE__, __LINE__);
 }

@@ -95,6 +95,16 @@ void add_spans(const SimulationJob& job, const PhysicalNodes& nodes, results::Si
   }
 }
 
+results::Roofline roofline_of(const SimulationJob& job, const PhysicalNodes& nodes) {
+  results::Roofline roofline{job.system.peak_tflops * 1e12, job.system.local_memory_gb * 1e9, {}};
+  for (std::uint32_t rank = 0; rank < nodes.ranks().size(); ++rank) {
+    const KernelTotals& totals = job.rank_graphs[rank].kernels;
+    roofline.ranks.push_back({totals.operations, totals.bytes, totals.kernels, totals.time, totals.memory_bound,
+                              totals.without_figures, totals.time_without_figures, nodes.ranks()[rank].finish});
+  }
+  return roofline;
+}
+
 }  // namespace
 
 results::Simulation physical_result(const SimulationJob& job, const PhysicalNodes& nodes) {
@@ -108,6 +118,7 @@ results::Simulation physical_result(const SimulationJob& job, const PhysicalNode
   }
   for (const RankGraph& rank_graph : job.rank_graphs) { simulation.nodes += rank_graph.nodes.size(); }
   simulation.simulated_ranks = nodes.ranks().size();
+  if (job.roofline) { simulation.roofline = roofline_of(job, nodes); }
   if (job.tables) {
     simulation.tables.emplace();
     simulation.tables->ranks = std::move(times);

@@ -34,7 +34,10 @@ class Compiler {
     std::sort(by_id.begin(), by_id.end(), [&](NodeIndex a, NodeIndex b) { return graph.id(a) < graph.id(b); });
     RankGraph rank_graph;
     rank_graph.nodes.reserve(by_id.size());
-    for (const NodeIndex node : by_id) { rank_graph.nodes.push_back(task(node)); }
+    for (const NodeIndex node : by_id) {
+      rank_graph.nodes.push_back(task(node));
+      if (context_.kernels) { count_kernel(rank_graph.nodes.back(), node, rank_graph.kernels); }
+    }
     if (fields_.failed()) { return tl::make_unexpected(fields_.failure()); }
     rank_graph.cut_durations = cut_durations_;
     rank_graph.replayed_broadcasts = replayed_broadcasts_;
@@ -137,6 +140,27 @@ class Compiler {
     if (!(picoseconds < kMost)) { return fields_.add_error(node, "has a duration that the clock cannot count"); }
     task.amount = static_cast<std::uint64_t>(picoseconds);
     task.counts_as_compute = true;
+  }
+
+  // A kernel of one operation stands for one without arithmetic.
+  void count_kernel(const NodeTask& task, NodeIndex node, KernelTotals& totals) {
+    if (task.act != Act::busy || task.slot != Slot::gpu) { return; }
+    const auto operations = fields_.value(node, fields_.num_ops), bytes = fields_.value(node, fields_.tensor_size);
+    if (!operations || !bytes) {
+      ++totals.without_figures;
+      totals.time_without_figures += task.amount;
+      return;
+    }
+    const double work = static_cast<double>(fields_.need(node, fields_.num_ops, "num_ops"));
+    const double moved = static_cast<double>(fields_.need(node, fields_.tensor_size, "tensor_size"));
+    totals.operations += work;
+    totals.bytes += moved;
+    ++totals.kernels;
+    totals.time += task.amount;
+    // 1e-12 s: operations / TFLOP/s, and bytes / GB/s x 1e3.
+    const double arithmetic = work / context_.system.peak_tflops;
+    const double movement = moved / context_.system.local_memory_gb * 1e3;
+    if (movement > arithmetic) { totals.memory_bound += task.amount; }
   }
 
   void collective(NodeTask& task, NodeIndex node) {

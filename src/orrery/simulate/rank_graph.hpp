@@ -57,11 +57,20 @@ struct NodeTask {
   return task.act == Act::memory && task.dimensions == kCombined;
 }
 
+// Of the kernels of a rank, for results::Roofline: those with num_ops and tensor_size, and the others.
+struct KernelTotals {
+  double operations = 0, bytes = 0;
+  std::uint64_t kernels = 0, time = 0;  // picoseconds
+  std::uint64_t memory_bound = 0;       // picoseconds of kernels whose bytes at the memory's peak take longer
+  std::uint64_t without_figures = 0, time_without_figures = 0;
+};
+
 struct RankGraph {
   std::vector<NodeTask> nodes;             // ascending ids
   std::vector<std::uint32_t> child_begin;  // one per node and one more
   std::vector<std::uint32_t> children;     // positions in `nodes`, ascending
   std::vector<std::string> names;          // by node, if the job keeps spans
+  KernelTotals kernels{};                  // if the job asks for them
   // Deviations of ASTRA-sim's semantics on this rank, for warnings.
   bool cut_durations = false;        // duration_ns is more exact than the whole microseconds that are replayed
   bool replayed_broadcasts = false;  // take their recorded duration, whatever their size
@@ -80,6 +89,7 @@ struct CompileContext {
   std::uint32_t dimensions = 0;  // of the network
   bool names = false;            // keep the names of nodes
   Semantics semantics = Semantics::astra_sim;
+  bool kernels = false;  // add up RankGraph::kernels; physical semantics
 };
 
 // Fails, with file and node, for graphs that cannot run: duplicate ids, missing parents, cycles, unknown types, missing

@@ -1,0 +1,113 @@
+// Kernels of a simulation against the peaks of the accelerator.
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "orrery/config/json.hpp"
+#include "orrery/config/units_text.hpp"
+#include "orrery/report/simulation.hpp"
+#include "orrery/report/simulation_json.hpp"
+#include "orrery/report/table.hpp"
+
+namespace orrery::report {
+
+namespace {
+
+using config::json_object;
+using results::RooflineRank;
+
+constexpr double kPicosecond = 1e-12;
+
+double part(double amount, double peak, std::uint64_t time_ps) {
+  const double most = peak * static_cast<double>(time_ps) * kPicosecond;
+  return most > 0 ? amount / most : 0.0;
+}
+
+double intensity(const RooflineRank& rank) { return rank.bytes > 0 ? rank.operations / rank.bytes : 0.0; }
+
+double share(std::uint64_t time, std::uint64_t of) {
+  return of > 0 ? static_cast<double>(time) / static_cast<double>(of) : 0.0;
+}
+
+// Ranks with equal rows, by their first rank.
+struct RooflineClass {
+  RooflineRank row;
+  std::uint64_t first = 0, ranks = 0;
+};
+
+std::vector<RooflineClass> classes_of(const results::Roofline& roofline) {
+  std::vector<RooflineClass> classes;
+  std::map<std::tuple<double, double, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>, std::size_t> known;
+  for (const auto& run : roofline.ranks.runs()) {
+    const RooflineRank& row = run.value;
+    const auto [found, is_new] = known.try_emplace(
+        {row.operations, row.bytes, row.kernel_ps, row.memory_bound_ps, row.without_figures_ps, row.finish_ps},
+        classes.size());
+    if (is_new) { classes.push_back({row, run.first, 0}); }
+    classes[found->second].ranks += run.end - run.first;
+  }
+  return classes;
+}
+
+}  // namespace
+
+std::string roofline_text(const results::Simulation& simulation) {
+  if (!simulation.roofline) { return {}; }
+  const results::Roofline& roofline = *simulation.roofline;
+  if (!(roofline.peak_flops > 0 && roofline.memory_Bps > 0)) {
+    return "\nroofline: the machine has no peaks (peak-perf and local-mem-bw of the system file)\n";
+  }
+  std::string text =
+      fmt::format("\nroofline: {}, {} of device memory, equal at {:.3g} FLOP/B\n",
+                  config::format_rate(FlopsPerSecond(roofline.peak_flops)),
+                  config::format_rate(BytesPerSecond(roofline.memory_Bps)), roofline.peak_flops / roofline.memory_Bps);
+  Table table;
+  table.column("from rank", Table::Align::left).column("ranks").column("operations").column("bytes").column("FLOP/B");
+  table.column("FLOP/s of run").column("of kernels").column("memory of run").column("of kernels");
+  table.column("bound by memory");
+  constexpr std::size_t kMostRows = 12;
+  const auto classes = classes_of(roofline);
+  std::uint64_t without = 0;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    const RooflineRank& row = classes[i].row;
+    without += row.without_figures;
+    if (i >= kMostRows) { continue; }
+    table.row({std::to_string(classes[i].first), std::to_string(classes[i].ranks),
+               config::format_flops(Flops(row.operations)), config::format_bytes(Bytes(row.bytes)),
+               fmt::format("{:.4g}", intensity(row)), percent(part(row.operations, roofline.peak_flops, row.finish_ps)),
+               percent(part(row.operations, roofline.peak_flops, row.kernel_ps)),
+               percent(part(row.bytes, roofline.memory_Bps, row.finish_ps)),
+               percent(part(row.bytes, roofline.memory_Bps, row.kernel_ps)),
+               percent(share(row.memory_bound_ps, row.kernel_ps))});
+  }
+  text += table.text();
+  if (classes.size() > kMostRows) { text += fmt::format("the first {} of {} classes\n", kMostRows, classes.size()); }
+  if (without > 0) { text += "kernels without num_ops and tensor_size are left out\n"; }
+  return text;
+}
+
+config::Node roofline_json(const results::Roofline& roofline) {
+  return json_object({{"peak_flops", roofline.peak_flops},
+                      {"memory_Bps", roofline.memory_Bps},
+                      {"classes", config::json_list(classes_of(roofline), [&](const RooflineClass& ranks) {
+                         const RooflineRank& row = ranks.row;
+                         return json_object(
+                             {{"first_rank", ranks.first},
+                              {"ranks", ranks.ranks},
+                              {"operations", row.operations},
+                              {"bytes", row.bytes},
+                              {"intensity", intensity(row)},
+                              {"kernels", row.kernels},
+                              {"kernels_without_figures", row.without_figures},
+                              {"finish_s", static_cast<double>(row.finish_ps) * kPicosecond},
+                              {"kernel_s", static_cast<double>(row.kernel_ps) * kPicosecond},
+                              {"memory_bound_s", static_cast<double>(row.memory_bound_ps) * kPicosecond},
+                              {"flops_of_run", part(row.operations, roofline.peak_flops, row.finish_ps)},
+                              {"flops_of_kernels", part(row.operations, roofline.peak_flops, row.kernel_ps)},
+                              {"memory_of_run", part(row.bytes, roofline.memory_Bps, row.finish_ps)},
+                              {"memory_of_kernels", part(row.bytes, roofline.memory_Bps, row.kernel_ps)}});
+                       })}});
+}
+
+}  // namespace orrery::report

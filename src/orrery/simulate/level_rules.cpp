@@ -1,0 +1,54 @@
+#include "orrery/simulate/level_rules.hpp"
+
+#include <algorithm>
+
+namespace orrery::simulate {
+
+namespace {
+
+const hardware::Protocol& protocol_of(const hardware::LinkClass& link, std::string_view name) {
+  const auto named = std::find_if(link.protocols.begin(), link.protocols.end(),
+                                  [&](const hardware::Protocol& protocol) { return protocol.name == name; });
+  if (named != link.protocols.end()) { return *named; }
+  return *std::max_element(link.protocols.begin(), link.protocols.end(),
+                           [](const auto& a, const auto& b) { return a.bandwidth_fraction < b.bandwidth_fraction; });
+}
+
+}  // namespace
+
+LevelRules level_rules(const hardware::Cluster& cluster, std::string_view protocol_name,
+                       CollectiveAlgorithm algorithm) {
+  LevelRules rules;
+  for (const hardware::NetworkDimension& dimension : cluster.dimensions) {
+    const hardware::LinkClass& link = dimension.link;
+    const hardware::Protocol& protocol = protocol_of(link, protocol_name);
+    const double payload = link.efficiency * protocol.bandwidth_fraction;
+    switch (algorithm) {
+      case CollectiveAlgorithm::tree:
+        rules.base = std::max(rules.base, protocol.tree_base);
+        rules.levels.push_back({protocol.tree_step.value(), payload});
+        break;
+      case CollectiveAlgorithm::in_switch:
+        // A link class without figures of its own for switches: half of its latency on each link.
+        if (link.in_switch_efficiency > 0) {
+          rules.base = std::max(rules.base, link.in_switch_base);
+          rules.levels.push_back({link.in_switch_step.value(), payload});
+        } else {
+          rules.base = std::max(rules.base, protocol.tree_base);
+          rules.levels.push_back({link.latency.value() / 2, payload});
+        }
+        break;
+      case CollectiveAlgorithm::automatic:
+      case CollectiveAlgorithm::ring:
+      case CollectiveAlgorithm::direct:
+      case CollectiveAlgorithm::flat_ring:
+      case CollectiveAlgorithm::halving_doubling:
+        rules.base = std::max(rules.base, protocol.ring_base);
+        rules.levels.push_back({protocol.ring_step.value(), payload});
+        break;
+    }
+  }
+  return rules;
+}
+
+}  // namespace orrery::simulate

@@ -1,0 +1,99 @@
+// Roofline and energy of small jobs, by hand.
+#include <stdexcept>
+
+#include <gtest/gtest.h>
+
+#include "orrery/network/test_cluster.hpp"
+#include "orrery/simulate/flow.hpp"
+#include "orrery/simulate/on_cluster.hpp"
+#include "orrery/simulate/test_jobs.hpp"
+
+namespace orrery::simulate::test::use_test {
+namespace {
+
+using namespace orrery::literals;  // NOLINT(google-build-using-namespace): literals need it
+
+// 100 TFLOP/s and 1 TB/s; 400 W, of them 100 W idle; a switch with 1 GB/s to each of two devices.
+hardware::Cluster machine() {
+  hardware::Cluster cluster = network::test::plain_cluster({2});
+  cluster.accelerator.matrix_peak["bf16"] = 100_TFLOPps;
+  cluster.accelerator.memory_bandwidth = 1000_GBps;
+  cluster.accelerator.tdp_watts = 400;
+  cluster.accelerator.idle_watts = 100;
+  cluster.node_power_watts = 1000;
+  cluster.dimensions.front().link.picojoules_per_bit = 10;
+  return cluster;
+}
+
+NodeRecord kernel(std::uint64_t id, std::uint64_t microseconds, std::int64_t operations, std::int64_t bytes) {
+  NodeRecord made = compute(id, microseconds);
+  made.attributes = {number(keys::num_ops, operations), number(keys::tensor_size, bytes)};
+  return made;
+}
+
+results::Simulation run(const hardware::Cluster& cluster, const std::vector<std::vector<NodeRecord>>& nodes) {
+  SimulationJob job = machine_on(cluster);
+  job.backend = Backend::flow;
+  job.roofline = job.energy = true;
+  job.files.assign(nodes.size(), "");
+  const GroupIndex index(job.groups);
+  for (std::uint32_t rank = 0; rank < nodes.size(); ++rank) {
+    auto compiled = compile(graph_of(nodes[rank]), rank, "", compile_context(job, index));
+    if (!compiled) { throw std::runtime_error(compiled.error().text()); }
+    job.rank_graphs.push_back(std::move(*compiled));
+  }
+  auto simulation = simulate_flows(unfolded(cluster, std::move(job)));
+  if (!simulation) { throw std::runtime_error(simulation.error().text()); }
+  return *simulation;
+}
+
+// 1 GFLOP and 1 MB take 10 us and 1 us at the peaks: bound by compute. 1 GFLOP and 20 MB: 20 us, bound by memory.
+TEST(Roofline, adds_operations_and_bytes_of_kernels) {
+  const auto simulation = run(
+      machine(), {{kernel(1, 40, 1'000'000'000, 1'000'000), kernel(2, 50, 1'000'000'000, 20'000'000), compute(3, 10)},
+                  {compute(1, 7)}});
+  ASSERT_TRUE(simulation.roofline);
+  EXPECT_DOUBLE_EQ(simulation.roofline->peak_flops, 100e12);
+  EXPECT_DOUBLE_EQ(simulation.roofline->memory_Bps, 1e12);
+  const results::RooflineRank expected{2e9, 21e6, 2, 90'000'000, 50'000'000, 1, 10'000'000, 100'000'000};
+  EXPECT_EQ(simulation.roofline->ranks[0], expected);
+  EXPECT_EQ(simulation.roofline->ranks[1].kernels, 0U);
+  EXPECT_EQ(simulation.roofline->ranks[1].finish_ps, 7'000'000U);
+}
+
+double joules(const results::Simulation& simulation, std::size_t part) {
+  return simulation.energy->parts.at(part).joules;
+}
+
+// Two devices for 1 s, one of them with kernels: 200 J idle, 300 J of kernels; the node has 1000 W, 200 W more than its
+// accelerators.
+TEST(Energy, of_accelerators_and_nodes) {
+  const auto simulation = run(machine(), {{compute(1, 1'000'000)}, {compute(1, 1)}});
+  ASSERT_EQ(simulation.energy->parts.size(), 4U);
+  EXPECT_NEAR(joules(simulation, 0), 200, 1e-9);
+  EXPECT_NEAR(joules(simulation, 1), 300 * 1.000001, 1e-9);
+  EXPECT_NEAR(joules(simulation, 2), 0, 1e-15);
+  EXPECT_NEAR(joules(simulation, 3), 200, 1e-9);
+}
+
+// 1 MB goes up one cable and down the other: 16 Mbit, 10 pJ each; the link carries payload / efficiency.
+TEST(Energy, of_bits_on_cables) {
+  const auto cluster = machine();
+  const auto simulation = run(cluster, {{send(1, 1, 1'000'000)}, {receive(1, 0, 1'000'000)}});
+  EXPECT_NEAR(joules(simulation, 2) * cluster.dimensions.front().link.efficiency, 16e6 * 10e-12, 1e-10);
+}
+
+// Bits do not depend on what else runs; a machine without figures says what is missing.
+TEST(EnergyLaw, of_links_adds_up_over_calls) {
+  const auto one = run(machine(), {{send(1, 1, 1'000'000)}, {receive(1, 0, 1'000'000)}});
+  const auto two = run(machine(), {{send(1, 1, 1'000'000), send(2, 1, 1'000'000)},
+                                   {receive(1, 0, 1'000'000), receive(2, 0, 1'000'000)}});
+  EXPECT_NEAR(joules(two, 2), 2 * joules(one, 2), 1e-9 * joules(two, 2));
+  hardware::Cluster bare = machine();
+  bare.accelerator.tdp_watts = 0;
+  const auto unknown = run(bare, {{compute(1, 1)}, {compute(1, 1)}});
+  EXPECT_EQ(unknown.energy->missing.size(), 3U);
+}
+
+}  // namespace
+}  // namespace orrery::simulate::test::use_test
