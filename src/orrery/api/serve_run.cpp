@@ -139,6 +139,12 @@ Result<results::ServingPoint> serving_probe(const PreparedServing& prepared, Sce
   return results::ServingPoint{load, std::move(result)};
 }
 
+Result<results::Serving> serve_traffic(const PreparedServing& prepared, Scenario scenario) {
+  const bool is_open = scenario.rate && !scenario.requests && scenario.trace.empty();
+  if (is_open) { scenario.requests = requests_of_probe(scenario, prepared.slo, *scenario.rate); }
+  return run_serving(prepared, scenario, false);
+}
+
 double load_of(const Scenario& scenario) {
   if (scenario.concurrency) { return static_cast<double>(*scenario.concurrency); }
   return scenario.rate.value_or(1.0);
