@@ -44,6 +44,9 @@ RandomCase random_case() {
   options.range = *rc::gen::element(0.01, 0.5, 1.0);
   options.seed = *rc::gen::arbitrary<std::uint32_t>();
   options.clients = *rc::gen::element<std::int64_t>(0, 0, 7);
+  options.turns = *rc::gen::element<std::int64_t>(1, 1, 3);
+  options.turn_input = 7;
+  options.think = Seconds(*rc::gen::element(0.0, 0.05));
   if (*rc::gen::arbitrary<bool>()) {
     options.prefix_groups = 3;
     options.prefix_tokens = 96;
@@ -60,7 +63,8 @@ RandomCase random_case() {
   s.max_batched_tokens = *rc::gen::element<std::int64_t>(32, 100, 1000);
   s.chunked_prefill = *rc::gen::arbitrary<bool>();
   s.long_prefill_threshold = *rc::gen::element<std::int64_t>(0, 24);
-  const std::int64_t longest = options.input + options.output + 2 * s.block_tokens;
+  const std::int64_t later = (options.turns - 1) * (options.output + options.turn_input);
+  const std::int64_t longest = options.input + options.output + later + 2 * s.block_tokens;
   c.fleet.shape.blocks = (longest * *rc::gen::inRange<std::int64_t>(1, 4)) / s.block_tokens + 4;
   c.fleet.shape.swap_token = s.preemption == Preemption::swap ? 1000 : 0;
   c.fleet.price.line = *rc::gen::element<std::int64_t>(50, 1000, 1 << 20);
@@ -142,6 +146,57 @@ RC_GTEST_PROP(Engine, littles_law_holds_exactly_on_a_whole_run, ()) {
     sojourn += seconds_of(run.outcomes[i].last - c.load.requests[i].arrival);
   }
   RC_ASSERT(std::abs(run.system_integral - sojourn) <= 1e-9 * sojourn);
+}
+
+RC_GTEST_PROP(Engine, a_turn_arrives_a_think_time_after_the_answer_before_it, ()) {
+  RandomCase c = random_case();
+  RC_PRE(!c.load.following.empty());
+  const FleetRun run = c.fleet.run(c.load);
+  for (std::size_t i = 1; i < run.outcomes.size(); ++i) {
+    const Request &before = c.load.requests[i - 1], &request = c.load.requests[i];
+    if (c.load.following[i].waits_for == 0) { continue; }
+    RC_ASSERT(request.arrival == run.outcomes[i - 1].last + c.load.think + 1);
+    RC_ASSERT(request.session == before.session && request.input > before.input + before.output);
+  }
+}
+
+// A session of one turn is a plain request; in sessions, the first turns are the same requests.
+TEST(Load, the_first_turns_of_sessions_are_the_plain_requests) {
+  LoadOptions options;
+  options.requests = 50;
+  options.rate = 10.0;
+  options.input = 200;
+  options.output = 40;
+  options.range = 0.3;
+  const Workload plain = generated(options);
+  options.turns = 4;
+  options.turn_input = 30;
+  options.requests = 200;
+  const Workload sessions = generated(options);
+  ASSERT_EQ(sessions.requests.size(), 200U);
+  for (std::size_t i = 0; i < plain.requests.size(); ++i) {
+    EXPECT_EQ(plain.requests[i].arrival, sessions.requests[4 * i].arrival);
+    EXPECT_EQ(plain.requests[i].input, sessions.requests[4 * i].input);
+    EXPECT_EQ(plain.requests[i].output, sessions.requests[4 * i].output);
+  }
+}
+
+// Alone on an engine, a turn of 64 + 16 + 32 tokens after one of 64 finds the 4 blocks of 16 of that prompt.
+TEST(Load, a_later_turn_finds_the_prompt_before_it_in_the_cache) {
+  LoadOptions options;
+  options.requests = 3;
+  options.input = 64;
+  options.output = 16;
+  options.turns = 3;
+  options.turn_input = 32;
+  Workload load = generated(options);
+  TestFleet fleet;
+  fleet.settings.prefix_cache = true;
+  const FleetRun run = fleet.run(load);
+  EXPECT_EQ(load.requests[2].input, 64 + 2 * (16 + 32));
+  EXPECT_EQ(run.outcomes[0].cached, 0);
+  EXPECT_EQ(run.outcomes[1].cached, 64);
+  EXPECT_EQ(run.outcomes[2].cached, 112);
 }
 
 // One sequence at a time with one output token is a single server: Wq = rho s / (2 (1 - rho)) for fixed prompts

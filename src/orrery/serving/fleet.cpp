@@ -128,6 +128,7 @@ class FleetSimulation {
     }
     scheduled_.assign(static_cast<std::size_t>(first), kNever);
     sending_.assign(fronts_.front().size(), 0);
+    for (const Following& following : load.following) { waits_for_.push_back(following.waits_for); }
   }
 
   Result<FleetRun> run() {
@@ -168,13 +169,24 @@ class FleetSimulation {
 
  private:
   void start_clients() {
-    if (load_.clients == 0) { return; }
-    for (; next_ < load_.clients && next_ < std::ssize(load_.requests); ++next_) { timed_.push({0, next_}); }
+    for (std::int64_t client = 0; client < load_.clients && has_next(); ++client) { timed_.push({0, take_next()}); }
   }
 
+  [[nodiscard]] bool has_next() const { return next_ < std::ssize(load_.requests); }
+
+  // The next request that follows no other one.
+  std::int64_t take_next() {
+    const std::int64_t request = next_++;
+    while (!waits_for_.empty() && has_next() && waits_for_[static_cast<std::size_t>(next_)] > 0) { ++next_; }
+    return request;
+  }
+
+  // Of the requests whose arrival is given.
+  [[nodiscard]] Ticks next_listed() const {
+    return load_.clients == 0 && has_next() ? load_.requests[static_cast<std::size_t>(next_)].arrival : kNever;
+  }
   [[nodiscard]] Ticks next_arrival() const {
-    if (load_.clients > 0) { return timed_.empty() ? kNever : timed_.top().at; }
-    return next_ < std::ssize(load_.requests) ? load_.requests[static_cast<std::size_t>(next_)].arrival : kNever;
+    return timed_.empty() ? next_listed() : std::min(next_listed(), timed_.top().at);
   }
 
   void count(std::int64_t change, Ticks now) {
@@ -187,13 +199,13 @@ class FleetSimulation {
   void take_arrivals(Ticks now) {
     woken_.clear();
     while (next_arrival() == now) {
-      std::int64_t request = next_;
-      if (load_.clients > 0) {
+      std::int64_t request = 0;
+      if (next_listed() == now) {
+        request = take_next();
+      } else {
         request = timed_.top().what;
         timed_.pop();
         load_.requests[static_cast<std::size_t>(request)].arrival = now;
-      } else {
-        ++next_;
       }
       count(1, now);
       send(fronts_.front(), request, now, false);
@@ -240,7 +252,7 @@ class FleetSimulation {
     engine.advance();
     for (const std::int64_t request : engine.ended()) {
       if (is_last) {
-        end(due.at);
+        end(request, due.at);
       } else {
         hand_over(i, request, due.at);
       }
@@ -250,12 +262,17 @@ class FleetSimulation {
     return ++events_ % kOften != 0 || !options_.keep_going || options_.keep_going(ended_);
   }
 
-  void end(Ticks now) {
+  // Requests that follow arrive a tick later than they could: iterations that start now, on any engine, do not see
+  // them.
+  void end(std::int64_t request, Ticks now) {
     run_.end = now;
     ++ended_;
     count(-1, now);
-    // A tick later: iterations that start now, on any engine, do not see it.
-    if (load_.clients > 0 && next_ < std::ssize(load_.requests)) { timed_.push({now + load_.think + 1, next_++}); }
+    const auto followers = load_.followers_of(request);
+    for (const std::uint32_t follower : followers) {
+      if (--waits_for_[follower] == 0) { timed_.push({now + load_.following[follower].gap + 1, follower}); }
+    }
+    if (load_.clients > 0 && followers.empty() && has_next()) { timed_.push({now + load_.think + 1, take_next()}); }
   }
 
   // One transfer of an engine at a time, in the order of their prompts' ends.
@@ -263,7 +280,7 @@ class FleetSimulation {
     const Request& r = load_.requests[static_cast<std::size_t>(request)];
     const Outcome& outcome = run_.outcomes[static_cast<std::size_t>(request)];
     if (r.output == 1) {
-      end(now);
+      end(request, now);
       return;
     }
     const TransferPolicy& transfer = options_.transfer;
@@ -295,6 +312,7 @@ class FleetSimulation {
   Dues timed_, transfers_, engines_;
   std::vector<Ticks> scheduled_, sending_;
   std::vector<std::size_t> woken_;
+  std::vector<std::int32_t> waits_for_;  // [request], if some follow others
   std::int64_t next_ = 0, in_system_ = 0, ended_ = 0, events_ = 0;
   Ticks counted_ = 0;
 };

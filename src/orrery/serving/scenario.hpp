@@ -41,6 +41,8 @@ struct Scenario {
   std::int64_t isl = 1024, osl = 128;
   double length_range = 1.0, length_cv = 0.0;
   std::int64_t prefix_groups = 0, prefix_tokens = 0, trace_block_tokens = 512;
+  std::int64_t turns = 1;
+  std::optional<std::int64_t> turn_tokens;
   std::optional<std::int64_t> requests;
   Seconds think;
   double warm_up = 0.0;
