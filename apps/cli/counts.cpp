@@ -53,8 +53,7 @@ Result<std::vector<std::int64_t>> counts(const std::string& flag, const std::str
     const std::string_view item = rest.substr(0, end);
     if (!append_counts(item, list)) {
       return fail(flag_place(flag),
-                  fmt::format("{} is neither a number nor a range FIRST:LAST:xFACTOR such as 64:1024:x2",
-                              quote(item)));
+                  fmt::format("{} is neither a number nor a range FIRST:LAST:xFACTOR such as 64:1024:x2", quote(item)));
     }
     if (end == std::string_view::npos) { break; }
     rest.remove_prefix(end + 1);

@@ -91,13 +91,15 @@ Result<api::ServePlanRequest> plan_request(const Options& options) {
   ORRERY_TRY(choices, choices_record().read_over(Choices{}, fields));
   const serving::Scenario& s = base.scenario;
   if (s.concurrency) {
-    return fail(flag_place("--concurrency"), "is not valid here; give --rate or a trace to get the number of "
-                                             "accelerators, or --devices to get the highest rate");
+    return fail(flag_place("--concurrency"),
+                "is not valid here; give --rate or a trace to get the number of "
+                "accelerators, or --devices to get the highest rate");
   }
   request.for_traffic = s.rate || (!s.trace.empty() && !s.devices);
   if (!s.devices && !request.for_traffic) {
     return fail(flag_place("--devices"), fmt::format("is missing; give --devices to get the highest rate, or --rate to "
-                                                     "get the number of accelerators; for example: {}", kExample));
+                                                     "get the number of accelerators; for example: {}",
+                                                     kExample));
   }
   request.devices = s.devices.value_or(0);
   const auto take = [](std::vector<std::int64_t>& to, const char* flag, const std::string& text) -> Result<void> {
@@ -184,9 +186,10 @@ bool is_serving_task(const std::vector<std::string>& arguments) {
 
 Command plan_serve_command() {
   using namespace of_plan_serve;
-  Command command("plan",
-                  "Search for the deployment of an inference engine with the most goodput within a service level, or the "
-                  "smallest one for a traffic.");
+  Command command(
+      "plan",
+      "Search for the deployment of an inference engine with the most goodput within a service level, or the "
+      "smallest one for a traffic.");
   const auto options = std::make_shared<Options>();
   command.positional({"SCENARIO", "", "YAML with the fields below", ""},
                      [options](const std::string& text) { options->serve.file(text); });

@@ -89,8 +89,9 @@ void declare_output(Command& command, const std::shared_ptr<Options>& options) {
                  [options](const std::string& text) { options->requests = text; });
   command.option({"--timeline", "FILE", "write queue, prefill and decode of each request as a Chrome trace", output},
                  [options](const std::string& text) { options->timeline = text; });
-  command.option({"--picture", "FILE", "draw TTFT, TPOT and goodput against the load as SVG (--sweep, --goodput)", output},
-                 [options](const std::string& text) { options->picture = text; });
+  command.option(
+      {"--picture", "FILE", "draw TTFT, TPOT and goodput against the load as SVG (--sweep, --goodput)", output},
+      [options](const std::string& text) { options->picture = text; });
   command.toggle({"--json", "", "print one JSON document (orrery.serve/1) and nothing else", output},
                  [options](bool on) { options->json = on; });
 }

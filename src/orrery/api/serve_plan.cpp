@@ -230,11 +230,13 @@ Result<results::ServingPlan> plan_serving(const std::string& data_directory, con
     return fail({{}, 0, 0, "--slo"},
                 "is missing: a search needs a service level, for example \"ttft_p99=2s tpot_p99=50ms\"");
   }
-  if (request.devices < 1 && !request.for_traffic) { return fail({{}, 0, 0, "--devices"}, "is missing: the accelerators to serve with"); }
+  if (request.devices < 1 && !request.for_traffic) {
+    return fail({{}, 0, 0, "--devices"}, "is missing: the accelerators to serve with");
+  }
   ORRERY_TRY(inputs, ServingInputs::read(data_directory, request.base));
   ORRERY_TRY(cluster, inputs->cluster(request.base.scenario.cluster, request.devices));
   (void)cluster;
   return serve_search::Search(*inputs, request).run();
 }
 
-}  // namespace orrery::api::serve_search
+}  // namespace orrery::api

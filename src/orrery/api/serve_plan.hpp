@@ -22,7 +22,7 @@ enum class ServeObjective : std::uint8_t {
 enum class Pools : std::uint8_t { both, aggregated, disaggregated };
 
 struct ServePlanRequest {
-  ServeRequest base;  // the scenario's degrees are not read; its load gives lengths and arrivals
+  ServeRequest base;         // the scenario's degrees are not read; its load gives lengths and arrivals
   std::int64_t devices = 0;  // for_traffic: at most so many; 0: no limit, an engine or a pair of pools has four nodes
   bool for_traffic = false;  // the load is given (a rate, or the arrivals of a trace), and the accelerators are wanted
   // Values to try; empty: powers of two that the machine and the model allow.

@@ -23,6 +23,7 @@ class ServingInputs {
   [[nodiscard]] const workload::Model& model() const { return model_; }
   [[nodiscard]] const serving::EngineSettings& engine() const { return engine_; }
   [[nodiscard]] const hardware::Stack& stack() const { return stack_; }
+  [[nodiscard]] Result<hardware::Accelerator> accelerator(const std::string& name);
   [[nodiscard]] Result<hardware::Cluster> cluster(const std::string& name, std::int64_t devices);
 
  private:

@@ -105,8 +105,7 @@ std::vector<Search::Ranked> Search::to_size(std::vector<Ranked> ranked) const {
   const auto whole = [&](const Ranked& one) {
     return spent(one.candidate) * std::max(1.0, std::ceil(traffic_ / one.candidate.load));
   };
-  std::stable_sort(chosen.begin(), chosen.end(),
-                   [&](const Ranked& a, const Ranked& b) { return whole(a) < whole(b); });
+  std::stable_sort(chosen.begin(), chosen.end(), [&](const Ranked& a, const Ranked& b) { return whole(a) < whole(b); });
   chosen.resize(std::min(chosen.size(), 3 * request_.top));
   return chosen;
 }

@@ -37,9 +37,7 @@ std::string best_table(const ServingPlan& plan) {
   return table.text();
 }
 
-std::string optional_number(const std::optional<double>& value) {
-  return value ? fmt::format("{:.3g}", *value) : "-";
-}
+std::string optional_number(const std::optional<double>& value) { return value ? fmt::format("{:.3g}", *value) : "-"; }
 
 // The smallest fleets for a traffic.
 std::string traffic_table(const ServingPlan& plan) {
@@ -60,8 +58,8 @@ std::string traffic_table(const ServingPlan& plan) {
 std::string header_text(const ServingPlan& plan, TextStyle style) {
   if (!plan.traffic) {
     const auto text = fmt::format("{} on {} GPUs of {}, {}", plan.model, plan.devices, plan.cluster, plan.engine);
-    return bold(text, style) + "\n" +
-           fmt::format("Most goodput per {} within the service level\n\n", plan.objective) + best_table(plan) +
+    return bold(text, style) + "\n" + fmt::format("Most goodput per {} within the service level\n\n", plan.objective) +
+           best_table(plan) +
            wrapped("",
                    "req/s: the highest load within the service level, of the whole fleet; per GPU: idle ones count; "
                    "tokens: most in an iteration (max_batched_tokens)");
@@ -71,11 +69,12 @@ std::string header_text(const ServingPlan& plan, TextStyle style) {
   const ServingCandidate& best = plan.best.front();
   text += fmt::format("Needed      {} GPUs: {}\n\n", best.gpus, best.text);
   text += traffic_table(plan);
-  return text + wrapped("", fmt::format("Fewest {} first; one engine less of any pool misses the service level; tokens: "
-                                        "most in an iteration (max_batched_tokens)",
-                                        plan.objective == "gpu"   ? "GPUs"
-                                        : plan.objective == "usd" ? "dollars per hour"
-                                                                  : "watts"));
+  return text +
+         wrapped("", fmt::format("Fewest {} first; one engine less of any pool misses the service level; tokens: "
+                                 "most in an iteration (max_batched_tokens)",
+                                 plan.objective == "gpu"   ? "GPUs"
+                                 : plan.objective == "usd" ? "dollars per hour"
+                                                           : "watts"));
 }
 
 std::string front_table(const ServingPlan& plan) {
@@ -94,15 +93,16 @@ Node of_degrees(const ServingDegrees& d) {
 }
 
 Node of_candidate(const ServingPlan& plan, const ServingCandidate& c) {
-  Node json = config::json_object({{"deployment", c.text},
-                                   {"goodput_rps_at_slo", c.load},
-                                   {"goodput_rps_per_gpu", c.load / static_cast<double>(plan.traffic ? c.gpus : plan.devices)},
-                                   {"value", c.value},
-                                   {"gpus_used", c.gpus},
-                                   {"usd_per_hour", c.usd_per_hour},
-                                   {"power_W", c.watts},
-                                   {"max_batched_tokens", c.max_batched_tokens},
-                                   {"max_sequences", c.max_sequences}});
+  Node json =
+      config::json_object({{"deployment", c.text},
+                           {"goodput_rps_at_slo", c.load},
+                           {"goodput_rps_per_gpu", c.load / static_cast<double>(plan.traffic ? c.gpus : plan.devices)},
+                           {"value", c.value},
+                           {"gpus_used", c.gpus},
+                           {"usd_per_hour", c.usd_per_hour},
+                           {"power_W", c.watts},
+                           {"max_batched_tokens", c.max_batched_tokens},
+                           {"max_sequences", c.max_sequences}});
   config::add(json, c.prefill ? "decode" : "engine", of_degrees(c.engine));
   if (c.prefill) { config::add(json, "prefill", of_degrees(*c.prefill)); }
   Node serving = config::mapping_node();

@@ -26,7 +26,7 @@ struct ServingCandidate {
   double value = 0;        // what is compared; more is better
   std::string text;        // "4 x (tp 2)"
   std::optional<double> usd_per_hour, watts;  // of the whole fleet
-  Serving result;          // at that load
+  Serving result;                             // at that load
 };
 
 // A probe of the search that no other one beats in both.

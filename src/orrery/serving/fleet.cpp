@@ -119,7 +119,7 @@ using Dues = std::priority_queue<Due, std::vector<Due>, std::greater<>>;
 class FleetSimulation {
  public:
   FleetSimulation(Workload& load, const std::vector<Pool>& pools, const FleetOptions& options)
-      : load_(load), options_(options) {
+      : load_(load), options_(options), stations_(options.stations, load.requests.size()) {
     run_.outcomes.resize(load.requests.size());
     std::int32_t first = 0;
     for (const Pool& pool : pools) {
@@ -146,7 +146,8 @@ class FleetSimulation {
       const Ticks arrival = next_arrival();
       const Ticks transfer = transfers_.empty() ? kNever : transfers_.top().at;
       const Ticks engine = engines_.empty() ? kNever : engines_.top().at;
-      const Ticks now = std::min({arrival, transfer, engine});
+      const Ticks station = stations_.next();
+      const Ticks now = std::min({arrival, station, transfer, engine});
       if (now == kNever) { break; }
       if (now > static_cast<Ticks>(kLongestSeconds * kTicksPerSecond)) {
         return fail(
@@ -154,6 +155,8 @@ class FleetSimulation {
       }
       if (arrival == now) {
         take_arrivals(now);
+      } else if (station == now) {
+        take_stations(now);
       } else if (transfer == now) {
         take_transfers(now);
       } else if (!advance_engine()) {
@@ -163,6 +166,7 @@ class FleetSimulation {
     for (Front& front : fronts_) {
       for (std::size_t i = 0; i < front.size(); ++i) { run_.engines.push_back(front.engine(i).totals()); }
     }
+    run_.stations = stations_.totals();
     ORRERY_ASSERT(in_system_ == 0);
     return std::move(run_);
   }
@@ -208,9 +212,24 @@ class FleetSimulation {
         load_.requests[static_cast<std::size_t>(request)].arrival = now;
       }
       count(1, now);
-      send(fronts_.front(), request, now, false);
+      if (stations_.empty()) {
+        send_new(request, now);
+      } else {
+        stations_.arrive(request, now);
+      }
     }
+    if (!stations_.empty()) { stations_.start(now); }
     wake(fronts_.front(), now);
+  }
+
+  void take_stations(Ticks now) {
+    for (const std::int64_t request : stations_.advance(now)) { send_new(request, now); }
+    wake(fronts_.front(), now);
+  }
+
+  void send_new(std::int64_t request, Ticks now) {
+    run_.outcomes[static_cast<std::size_t>(request)].ready = now;
+    send(fronts_.front(), request, now, false);
   }
 
   void send(Front& front, std::int64_t request, Ticks now, bool prefilled) {
@@ -309,6 +328,7 @@ class FleetSimulation {
   const FleetOptions& options_;
   FleetRun run_;
   std::vector<Front> fronts_;
+  Stations stations_;
   Dues timed_, transfers_, engines_;
   std::vector<Ticks> scheduled_, sending_;
   std::vector<std::size_t> woken_;

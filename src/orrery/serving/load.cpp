@@ -36,8 +36,7 @@ double Draws::gamma(double shape) {
 namespace {
 
 // Purposes of streams of random numbers: a load that differs in its rate alone has the same lengths.
-constexpr std::uint64_t kArrivals = 1, kInputs = 2, kOutputs = 3, kPrefixes = 4, kTurnInputs = 5,
-                        kTurnOutputs = 6;
+constexpr std::uint64_t kArrivals = 1, kInputs = 2, kOutputs = 3, kPrefixes = 4, kTurnInputs = 5, kTurnOutputs = 6;
 
 double gap(Draws& draws, double cv) {
   if (cv == 0.0) { return 1.0; }
@@ -83,7 +82,7 @@ void add_turns(Workload& load, const LoadOptions& options) {
     request.session = static_cast<std::int32_t>(i);
     for (std::size_t turn = 0; turn < turns; ++turn) {
       if (turn > 0) {
-        request.input += request.output + length_of(inputs, options.turn_input, options);
+        request.input += request.output + length_of(inputs, options.turn_input, options) + options.added;
         request.output = length_of(outputs, options.output, options);
       }
       load.requests.push_back(request);
@@ -132,7 +131,7 @@ Workload generated(const LoadOptions& options) {
       at += gap(arrivals, options.cv);
       request.arrival = ticks_of(Seconds(at / options.rate));
     }
-    request.input = length_of(inputs, options.input, options);
+    request.input = length_of(inputs, options.input, options) + options.added;
     request.output = length_of(outputs, options.output, options);
     load.requests.push_back(request);
   }

@@ -48,6 +48,7 @@ struct Workload {
 };
 
 struct Outcome {
+  Ticks ready = -1;      // arrival at the engines, after the stages before them
   Ticks scheduled = -1;  // start of the first iteration that computes a part of the prompt
   Ticks first = -1;      // end of the iteration that generates the first token
   Ticks last = -1;

@@ -87,7 +87,9 @@ void add_load(Record<Scenario>& record) {
                 {.min = 1, .max = kMostTokens})
       .optional("requests", &S::requests, "requests of the run; default: 1,000, ten for each client, or the trace",
                 {.min = 1, .max = kMostRequests})
-      .optional("think", &S::think, "time of a client between an answer and its next request, and between the turns of a session", {.max = Seconds(1e5)})
+      .optional("think", &S::think,
+                "time of a client between an answer and its next request, and between the turns of a session",
+                {.max = Seconds(1e5)})
       .optional("warm_up", &S::warm_up, "part of the requests that statistics leave out", {.min = 0.0, .max = 0.99})
       .optional("seed", &S::seed, "of random numbers; the same seed gives the same requests at every rate")
       .optional("slo", &S::slo, "service level: \"ttft_p99=2s tpot_p99=50ms\" (ttft, tpot, e2e; mean, p50, p90, p99)");
@@ -161,6 +163,8 @@ std::vector<Diagnostic> problems(const Scenario& scenario) {
 
 Result<Workload> workload_of(const Scenario& scenario) {
   const std::int64_t clients = scenario.concurrency.value_or(0);
+  std::int64_t added = 0;
+  for (const Stage& stage : scenario.stages) { added += stage.adds_tokens; }
   if (!scenario.trace.empty()) {
     TraceOptions options;
     options.requests = scenario.requests;
@@ -170,7 +174,9 @@ Result<Workload> workload_of(const Scenario& scenario) {
     options.think = scenario.think;
     options.rate = scenario.rate;
     options.seed = static_cast<std::uint64_t>(scenario.seed);
-    return trace_of(scenario.trace, options);
+    ORRERY_TRY(load, trace_of(scenario.trace, options));
+    for (Request& request : load.requests) { request.input += added; }
+    return load;
   }
   LoadOptions options;
   constexpr std::int64_t kUsual = 1000, kPerClient = 10;
@@ -186,6 +192,7 @@ Result<Workload> workload_of(const Scenario& scenario) {
   options.prefix_groups = scenario.prefix_groups;
   options.prefix_tokens = scenario.prefix_tokens;
   options.turns = scenario.turns;
+  options.added = added;
   options.turn_input = scenario.turn_tokens.value_or(scenario.isl);
   options.seed = static_cast<std::uint64_t>(scenario.seed);
   return generated(options);
@@ -208,9 +215,9 @@ std::string load_text(const Scenario& s) {
   const std::string range = s.length_cv > 0.0      ? fmt::format(", log-normal with cv {}", s.length_cv)
                             : s.length_range < 1.0 ? fmt::format(", uniform from {} of that", s.length_range)
                                                    : "";
-  const std::string sessions =
-      s.turns > 1 ? fmt::format(", sessions of {} turns with {} new tokens each", s.turns, s.turn_tokens.value_or(s.isl))
-                  : "";
+  const std::string sessions = s.turns > 1 ? fmt::format(", sessions of {} turns with {} new tokens each", s.turns,
+                                                         s.turn_tokens.value_or(s.isl))
+                                           : "";
   return fmt::format("{}, {} tokens in, {} out{}{}", arrivals, s.isl, s.osl, range, sessions);
 }
 

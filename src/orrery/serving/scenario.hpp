@@ -11,6 +11,7 @@
 #include "orrery/serving/engine_settings.hpp"
 #include "orrery/serving/fleet.hpp"
 #include "orrery/serving/load.hpp"
+#include "orrery/serving/stage.hpp"
 
 namespace orrery::serving {
 
@@ -47,6 +48,8 @@ struct Scenario {
   Seconds think;
   double warm_up = 0.0;
   std::int64_t seed = 1;
+
+  std::vector<Stage> stages;  // not a field of the record: lists of mappings are in files only
 
   std::string slo;
   Routing routing = Routing::least_outstanding;
