@@ -22,6 +22,7 @@ DRAWINGS = (
      "orrery campaign --scenario examples/campaigns/llama-3-405b.yaml --picture FILE"),
     ("jobs.svg", "Jobs that arrive at one cluster, on the servers that they get",
      "orrery jobs examples/jobs/plans.yaml --gantt FILE"),
+    ("serving.svg", "TTFT, TPOT and goodput of a deployment against its load", "orrery serve examples/serving/chat.yaml --sweep --picture FILE"),
 )
 JOB = "model=llama-3.1-8b&cluster=dgx-h100&devices=64&global-batch=64&seq=8192&pp=4&task=pretrain"
 # Name, what it shows, the command, and the part of the address.

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "apps/cli/commands.hpp"
+#include "apps/cli/counts.hpp"
 #include "apps/cli/emit.hpp"
 #include "apps/cli/mad_max.hpp"
 #include "apps/cli/plan_choices.hpp"
@@ -80,11 +81,11 @@ Result<TypedRequest> typed_over(const Options& options, const std::optional<expl
 
 Result<std::vector<std::int64_t>> counts_of(const SearchChoices& choices, const Options& options) {
   if (auto wrong = problems(choices); !wrong.empty()) { return tl::make_unexpected(Failure{std::move(wrong)}); }
-  ORRERY_TRY(counts, device_counts(choices.device_counts));
-  if (!counts.empty() && options.job.is_flag("devices")) {
+  ORRERY_TRY(list, counts("--device-counts", choices.device_counts));
+  if (!list.empty() && options.job.is_flag("devices")) {
     return fail(flag_place("--device-counts"), "cannot be combined with --devices");
   }
-  return counts;
+  return list;
 }
 
 // The section "campaign" of the scenario, and --tokens.

@@ -1,6 +1,5 @@
 #include "apps/cli/plan_choices.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <string_view>
 
@@ -85,61 +84,6 @@ Result<double> headroom_of(const std::string& text) {
   if (percent) { value /= 100.0; }
   if (error == std::errc{} && stopped == end && value >= 0.0 && value < 1.0) { return value; }
   return fail(flag_place("--headroom"), fmt::format("{} is not a part of the memory, such as 5%", quote(text)));
-}
-
-namespace {
-
-constexpr std::int64_t kMostDevices = 100'000'000;
-constexpr std::size_t kMostCounts = 1000;
-
-std::optional<std::int64_t> count_of(std::string_view text) {
-  std::int64_t count = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(end - text.size(), end, count);
-  const bool is_number = error == std::errc{} && stopped == end;
-  return is_number && count >= 1 && count <= kMostDevices ? std::optional(count) : std::nullopt;
-}
-
-// "64", or "64:1024:x2".
-bool append_counts(std::string_view item, std::vector<std::int64_t>& counts) {
-  const std::size_t first_end = item.find(':');
-  const auto first = count_of(item.substr(0, first_end));
-  if (!first) { return false; }
-  if (first_end == std::string_view::npos) {
-    counts.push_back(*first);
-    return true;
-  }
-  const std::size_t last_end = item.find(":x", first_end + 1);
-  if (last_end == std::string_view::npos) { return false; }
-  const auto last = count_of(item.substr(first_end + 1, last_end - first_end - 1));
-  const auto factor = count_of(item.substr(last_end + 2));
-  if (!last || !factor || *factor < 2 || *last < *first) { return false; }
-  for (std::int64_t count = *first; count <= *last; count *= *factor) { counts.push_back(count); }
-  return true;
-}
-
-}  // namespace
-
-Result<std::vector<std::int64_t>> device_counts(const std::string& text) {
-  std::vector<std::int64_t> counts;
-  std::string_view rest = text;
-  while (!text.empty()) {
-    const std::size_t end = rest.find(',');
-    const std::string_view item = rest.substr(0, end);
-    if (!append_counts(item, counts)) {
-      return fail(flag_place("--device-counts"),
-                  fmt::format("{} is neither a number of devices nor a range FIRST:LAST:xFACTOR such as 64:1024:x2",
-                              quote(item)));
-    }
-    if (end == std::string_view::npos) { break; }
-    rest.remove_prefix(end + 1);
-  }
-  std::sort(counts.begin(), counts.end());
-  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
-  if (counts.size() > kMostCounts) {
-    return fail(flag_place("--device-counts"), fmt::format("{} numbers; at most {}", counts.size(), kMostCounts));
-  }
-  return counts;
 }
 
 }  // namespace orrery::cli

@@ -43,8 +43,4 @@ struct SearchChoices {
 // The part of a device's memory that plans leave free: "5%" or "0.05"; 0 for an empty text.
 [[nodiscard]] Result<double> headroom_of(const std::string& text);
 
-// "128,256,512" and "64:1024:x2" (64, 128, 256, 512, 1024), or several of them separated by commas. Ascending; empty
-// for an empty text.
-[[nodiscard]] Result<std::vector<std::int64_t>> device_counts(const std::string& text);
-
 }  // namespace orrery::cli

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/commands.hpp"
+#include "apps/cli/counts.hpp"
 #include "apps/cli/serve_flags.hpp"
 #include "apps/cli/terminal.hpp"
 #include "orrery/api/serve_plan.hpp"
@@ -31,6 +31,8 @@ constexpr const char* kExample =
 constexpr const char* kFooter = R"(Examples
   orrery plan --task serve --model llama-3.1-8b --cluster dgx-h100 --devices 8 --isl 2048 --osl 256 \
               --slo "ttft_p99=2s tpot_p99=50ms"
+  orrery plan --task serve --model llama-3.1-70b --cluster dgx-h100 --precision fp8 --isl 2048 --osl 256 --rate 40 \
+              --slo "ttft_p99=2s tpot_p99=50ms"
   orrery plan --task serve --model llama-3.1-70b --cluster dgx-h100 --devices 16 --precision fp8 --isl 4096 \
               --osl 512 --slo "ttft_p99=2s tpot_p99=25ms" --explain
   orrery plan --task serve --model deepseek-v3 --cluster dgx-h200 --devices 32 --precision fp8 --pools disaggregated \
@@ -38,7 +40,8 @@ constexpr const char* kFooter = R"(Examples
   orrery plan --task serve --model llama-3.1-70b --cluster dgx-h100 --devices 8 --trace requests.csv --tp 4,8 \
               --slo "ttft_p99=3s" --emit vllm > serve.sh
 
-Every deployment is simulated at the loads of a bisection; the best ones again as whole fleets.
+Every deployment is simulated at the loads of a bisection; the best ones again as whole fleets. With --rate (or --trace
+without --devices) the load is given: the answer is the smallest fleet that serves it; --devices is then a limit.
 Exit codes: 0 done, 1 no deployment meets the service level, 2 bad input, 3 internal error.
 )";
 
@@ -80,36 +83,27 @@ struct Options {
   bool json = false;
 };
 
-Result<std::vector<std::int64_t>> numbers(const char* flag, const std::string& text) {
-  std::vector<std::int64_t> list;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find(',', at), text.size());
-    std::int64_t value = 0;
-    const auto read = std::from_chars(text.data() + at, text.data() + end, value);
-    if (read.ec != std::errc() || read.ptr != text.data() + end || value < 1 || value > 100'000'000) {
-      return fail(flag_place(flag), fmt::format("{} is not a list of positive numbers, such as 4,8", quote(text)));
-    }
-    list.push_back(value);
-    at = end + 1;
-  }
-  return list;
-}
-
 Result<api::ServePlanRequest> plan_request(const Options& options) {
   api::ServePlanRequest request;
   ORRERY_TRY(base, options.serve.read(kExample));
   config::Node fields = config::mapping_node();
   options.choices.lay_over(fields);
   ORRERY_TRY(choices, choices_record().read_over(Choices{}, fields));
-  if (base.scenario.rate || base.scenario.concurrency) {
-    return fail(flag_place("--rate"), "the search finds the load; give its lengths (--isl, --osl, --trace) only");
+  const serving::Scenario& s = base.scenario;
+  if (s.concurrency) {
+    return fail(flag_place("--concurrency"),
+                "is not valid here; give --rate or a trace to get the number of "
+                "accelerators, or --devices to get the highest rate");
   }
-  if (!base.scenario.devices) {
-    return fail(flag_place("--devices"), fmt::format("is missing; for example: {}", kExample));
+  request.for_traffic = s.rate || (!s.trace.empty() && !s.devices);
+  if (!s.devices && !request.for_traffic) {
+    return fail(flag_place("--devices"), fmt::format("is missing; give --devices to get the highest rate, or --rate to "
+                                                     "get the number of accelerators; for example: {}",
+                                                     kExample));
   }
-  request.devices = *base.scenario.devices;
+  request.devices = s.devices.value_or(0);
   const auto take = [](std::vector<std::int64_t>& to, const char* flag, const std::string& text) -> Result<void> {
-    ORRERY_TRY(list, numbers(flag, text));
+    ORRERY_TRY(list, counts(flag, text));
     to = std::move(list);
     return {};
   };
@@ -192,8 +186,10 @@ bool is_serving_task(const std::vector<std::string>& arguments) {
 
 Command plan_serve_command() {
   using namespace of_plan_serve;
-  Command command("plan",
-                  "Search for the deployment of an inference engine with the most goodput within a service level.");
+  Command command(
+      "plan",
+      "Search for the deployment of an inference engine with the most goodput within a service level, or the "
+      "smallest one for a traffic.");
   const auto options = std::make_shared<Options>();
   command.positional({"SCENARIO", "", "YAML with the fields below", ""},
                      [options](const std::string& text) { options->serve.file(text); });

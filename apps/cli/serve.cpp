@@ -18,7 +18,7 @@ constexpr const char* kFooter = R"(Examples
   orrery serve --model llama-3.1-70b --cluster dgx-h100 --tp 4 --precision fp8 --concurrency 64 --isl 2048 --osl 256
   orrery serve --model llama-3.1-8b --cluster dgx-h100 --rate 8 --goodput --slo "ttft_p99=1s tpot_p99=30ms"
   orrery serve --model llama-3.1-8b --cluster dgx-h100 --trace requests.csv --replicas 4 --requests-out out.csv
-  orrery serve examples/serving/chat.yaml --sweep
+  orrery serve examples/serving/chat.yaml --sweep --picture curve.svg
 
 A scenario is YAML with the same fields (rate: 8, max_sequences: 256); flags override it.
 Exit codes: 0 done, 1 no load meets the service level, 2 bad input, 3 internal error.
@@ -26,7 +26,7 @@ Exit codes: 0 done, 1 no load meets the service level, 2 bad input, 3 internal e
 
 struct Options {
   ServeFlags serve;
-  std::string requests, timeline;
+  std::string requests, timeline, picture;
   bool sweep = false, goodput = false, json = false;
 };
 
@@ -52,6 +52,10 @@ Result<int> run_curve(const Options& options, const std::string& data, const api
   auto curve = options.goodput ? api::serve_goodput(data, request) : api::serve_sweep(data, request);
   if (!curve) { return tl::make_unexpected(curve.error()); }
   curve->wall_s = seconds_now() - start;
+  if (!options.picture.empty()) {
+    auto done = write_file(options.picture, report::serving_curve_svg(*curve), flag_place("--picture"));
+    if (!done) { return tl::make_unexpected(done.error()); }
+  }
   print(options.json ? report::serving_curve_json(*curve) : report::serving_curve_text(*curve, terminal_style()));
   return 0;
 }
@@ -59,6 +63,9 @@ Result<int> run_curve(const Options& options, const std::string& data, const api
 Result<int> run(const Options& options) {
   if (options.sweep && options.goodput) { return fail(flag_place("--goodput"), "is not valid with --sweep"); }
   ORRERY_TRY(request, options.serve.read("orrery serve --model llama-3.1-8b --cluster dgx-h100 --rate 8"));
+  if (!options.picture.empty() && !options.sweep && !options.goodput) {
+    return fail(flag_place("--picture"), "draws an operating curve: needs --sweep or --goodput");
+  }
   request.each = !options.requests.empty() || !options.timeline.empty();
   ORRERY_TRY(data, data_directory());
   if (options.sweep || options.goodput) { return run_curve(options, data, request); }
@@ -82,6 +89,9 @@ void declare_output(Command& command, const std::shared_ptr<Options>& options) {
                  [options](const std::string& text) { options->requests = text; });
   command.option({"--timeline", "FILE", "write queue, prefill and decode of each request as a Chrome trace", output},
                  [options](const std::string& text) { options->timeline = text; });
+  command.option(
+      {"--picture", "FILE", "draw TTFT, TPOT and goodput against the load as SVG (--sweep, --goodput)", output},
+      [options](const std::string& text) { options->picture = text; });
   command.toggle({"--json", "", "print one JSON document (orrery.serve/1) and nothing else", output},
                  [options](bool on) { options->json = on; });
 }

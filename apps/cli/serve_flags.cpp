@@ -15,9 +15,9 @@ namespace {
 
 // Settings of the engine that are not flags: they describe the profile.
 constexpr std::array<std::string_view, 4> kProfileFields = {"name", "description", "stack", "sources"};
-constexpr std::array<std::string_view, 12> kLoadFields = {
-    "rate", "concurrency", "trace",        "trace_speed", "trace_block_tokens", "cv",
-    "isl",  "osl",         "length_range", "length_cv",   "prefix_groups",      "prefix_tokens"};
+constexpr std::array<std::string_view, 14> kLoadFields = {
+    "rate", "concurrency",  "trace",     "trace_speed",   "trace_block_tokens", "cv",    "isl",
+    "osl",  "length_range", "length_cv", "prefix_groups", "prefix_tokens",      "turns", "turn_tokens"};
 constexpr std::array<std::string_view, 5> kRunFields = {"requests", "think", "warm_up", "seed", "slo"};
 
 template <std::size_t N>
@@ -84,6 +84,12 @@ Result<api::ServeRequest> ServeFlags::read(const std::string& example) const {
     resolve_serving_paths(fields, file_);
   }
   api::ServeRequest request;
+  std::vector<serving::Stage> stages;
+  if (const config::Node* node = fields.find("stages")) {
+    ORRERY_TRY(read, serving::read_stages(*node));
+    stages = std::move(read);
+    std::erase_if(fields.members, [](const config::Member& member) { return member.key == "stages"; });
+  }
   request.engine = take_engine_fields(fields);
   scenario_.lay_over(fields);
   engine_.lay_over(request.engine);
@@ -94,6 +100,7 @@ Result<api::ServeRequest> ServeFlags::read(const std::string& example) const {
   }
   ORRERY_TRY(scenario, config::Described<serving::Scenario>::record().read(fields));
   request.scenario = std::move(scenario);
+  request.scenario.stages = std::move(stages);
   return request;
 }
 

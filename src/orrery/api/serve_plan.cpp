@@ -2,57 +2,24 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <set>
 
 #include <fmt/format.h>
 
-#include "orrery/api/serve_run.hpp"
-#include "orrery/config/units_text.hpp"
-#include "orrery/core/parallel_for.hpp"
-#include "orrery/core/text.hpp"
+#include "orrery/api/serve_search.hpp"
 #include "orrery/launch/launch.hpp"
 #include "orrery/serving/summary.hpp"
 
-namespace orrery::api {
+namespace orrery::api::serve_search {
 
 namespace {
 
-using results::ServingCandidate;
-using results::ServingPlan;
-using serving::Degrees;
-using serving::EngineSettings;
-
+constexpr std::int64_t kMostNodes = 4;  // of a unit, if the number of accelerators is not given
 constexpr std::size_t kMostPairs = 48;
 constexpr std::int64_t kMostOfAPool = 8;  // engines of one pool of a pair
 constexpr double kStart = 0.5;            // of the estimated capacity: where the bisection starts
-
-// Engines of one kind that fit, and what one of them can do by its prices alone.
-struct Shape {
-  Degrees degrees;
-  double prefill_rate = 0, decode_rate = 0;  // requests per second
-};
-
-// The unit that is simulated, and how often the devices hold it.
-struct Unit {
-  Degrees engine;
-  std::optional<Degrees> prefill;
-  EngineSettings settings;
-  double start = 1;  // load at which the bisection begins
-
-  [[nodiscard]] std::int64_t gpus() const { return engine.gpus() + (prefill ? prefill->gpus() : 0); }
-};
-
-struct Tried {
-  std::optional<ServingCandidate> candidate;
-  std::vector<results::ServingTrade> trades;
-  std::int64_t runs = 0;
-  bool is_missed = false;
-  double excess = 0;  // missed: by how much the worst limit is exceeded when hardly anything arrives, as a ratio
-  std::string why;    // there is no candidate
-};
 
 std::vector<std::int64_t> powers_up_to(std::int64_t most) {
   std::vector<std::int64_t> list;
@@ -60,64 +27,19 @@ std::vector<std::int64_t> powers_up_to(std::int64_t most) {
   return list;
 }
 
-std::string degrees_text(const Degrees& d, bool has_experts) {
-  std::vector<std::string> parts = {fmt::format("tp {}", d.tp)};
-  if (d.pp > 1) { parts.push_back(fmt::format("pp {}", d.pp)); }
-  if (d.attention_dp > 1) { parts.push_back(fmt::format("attention dp {}", d.attention_dp)); }
-  if (has_experts && d.ep > 1) { parts.push_back(fmt::format("ep {}", d.ep)); }
-  return fmt::format("{} x ({})", d.replicas, join(parts, ", "));
-}
-
-results::ServingDegrees plain(const Degrees& d) { return {d.tp, d.pp, d.ep, d.attention_dp, d.replicas}; }
-
-bool is_better(const ServingCandidate& a, const ServingCandidate& b) {
-  return a.value != b.value ? a.value > b.value : a.gpus < b.gpus;
-}
-
-class Search {
- public:
-  Search(ServingInputs& inputs, const ServePlanRequest& request) : inputs_(inputs), request_(request) {}
-
-  Result<ServingPlan> run();
-
- private:
-  [[nodiscard]] const workload::Model& model() const { return inputs_.model(); }
-  Result<void> read_load();
-  Result<void> find_shapes();
-  void add_shape(const Degrees& degrees);
-  [[nodiscard]] std::vector<EngineSettings> knobs(bool all) const;
-  void add_engines();
-  void add_pairs();
-  [[nodiscard]] ServeRequest request_of(const Unit& unit, std::int64_t units) const;
-  [[nodiscard]] Tried tried(const Unit& unit, std::int64_t units) const;
-  [[nodiscard]] double value_of(const ServingCandidate& candidate) const;
-  [[nodiscard]] std::string text_of(const Unit& unit, std::int64_t units) const;
-  struct Ranked {
-    ServingCandidate candidate;
-    std::size_t unit = 0;  // of units_
-  };
-  [[nodiscard]] std::vector<Tried> tried_units() const;
-  [[nodiscard]] std::vector<Ranked> ranked_units(std::vector<Tried> all, ServingPlan& plan) const;
-  [[nodiscard]] std::vector<ServingCandidate> fleets(std::vector<Ranked> ranked, ServingPlan& plan) const;
-  void report(std::int64_t done) const;
-  [[nodiscard]] std::vector<std::string> explanation(const std::vector<ServingCandidate>& ranked) const;
-
-  ServingInputs& inputs_;
-  const ServePlanRequest& request_;
-  double input_ = 1, output_ = 1;  // mean tokens
-  std::optional<double> tpot_limit_;
-  std::vector<Shape> shapes_;
-  std::vector<Unit> units_;
-  std::int64_t infeasible_ = 0, matched_out_ = 0;
-  std::string why_infeasible_;
-};
+}  // namespace
 
 // Mean lengths, and the strictest limit on TPOT.
 Result<void> Search::read_load() {
   serving::Scenario scenario = request_.base.scenario;
   scenario.concurrency.reset();
-  if (scenario.trace.empty()) { scenario.rate = 1.0; }
+  if (scenario.trace.empty() && !scenario.rate) { scenario.rate = 1.0; }
   ORRERY_TRY(load, serving::workload_of(scenario));
+  if (request_.for_traffic) {
+    const double span = serving::seconds_of(load.requests.back().arrival - load.requests.front().arrival);
+    const auto gaps = static_cast<double>(load.requests.size() - 1);
+    traffic_ = scenario.rate.value_or(span > 0.0 ? gaps / span : 1.0);
+  }
   double input = 0, output = 0;
   for (const auto& one : load.requests) {
     input += static_cast<double>(one.input);
@@ -135,7 +57,10 @@ Result<void> Search::read_load() {
 Result<void> Search::find_shapes() {
   const auto& s = request_.base.scenario;
   ORRERY_TRY(cluster, inputs_.cluster(s.cluster, request_.devices));
-  const std::int64_t node = launch::devices_per_node(cluster), devices = request_.devices;
+  const std::int64_t node = launch::devices_per_node(cluster);
+  const bool has_nodes = inputs_.cluster(s.cluster, kMostNodes * node).has_value();
+  most_ = request_.devices > 0 ? request_.devices : has_nodes ? kMostNodes * node : cluster.devices;
+  const std::int64_t devices = most_;
   const auto or_else = [](const std::vector<std::int64_t>& given, std::vector<std::int64_t> usual) {
     return given.empty() ? std::move(usual) : given;
   };
@@ -155,7 +80,7 @@ Result<void> Search::find_shapes() {
 
 // What an engine can do alone: prompts that fill its iterations, and the largest batch within the limit on TPOT.
 void Search::add_shape(const Degrees& degrees) {
-  if (degrees.gpus_of_engine() > request_.devices) { return; }
+  if (degrees.gpus_of_engine() > most_) { return; }
   Unit unit{degrees, {}, inputs_.engine(), 1};
   auto prepared = prepare_serving(inputs_, request_of(unit, 1), &unit.settings);
   if (!prepared) {
@@ -231,10 +156,11 @@ void Search::add_pairs() {
           pair.prefill.replicas = x;
           pair.decode.replicas = y;
           const std::int64_t gpus = pair.prefill.gpus() + pair.decode.gpus();
-          if (std::gcd(x, y) != 1 || gpus > request_.devices) { continue; }
+          if (std::gcd(x, y) != 1 || gpus > most_) { continue; }
           pair.rate =
               std::min(static_cast<double>(x) * prefill.prefill_rate, static_cast<double>(y) * decode.decode_rate);
-          pair.promise = pair.rate * static_cast<double>(request_.devices / gpus);
+          pair.promise = request_.for_traffic ? pair.rate / static_cast<double>(gpus)
+                                              : pair.rate * static_cast<double>(most_ / gpus);
           ratios.push_back(pair);
         }
       }
@@ -257,222 +183,6 @@ void Search::add_pairs() {
   }
 }
 
-ServeRequest Search::request_of(const Unit& unit, std::int64_t units) const {
-  ServeRequest request = request_.base;
-  serving::Scenario& s = request.scenario;
-  s.devices.reset();
-  s.concurrency.reset();
-  s.rate = unit.start * static_cast<double>(units);
-  const Degrees& d = unit.engine;
-  s.tp = d.tp, s.pp = d.pp, s.ep = d.ep, s.attention_dp = d.attention_dp;
-  s.replicas = d.replicas * units;
-  s.prefill_replicas = 0;
-  if (unit.prefill) {
-    s.prefill_replicas = unit.prefill->replicas * units;
-    s.prefill_tp = unit.prefill->tp, s.prefill_ep = unit.prefill->ep;
-    s.prefill_attention_dp = unit.prefill->attention_dp;
-  }
-  return request;
-}
-
-std::string Search::text_of(const Unit& unit, std::int64_t units) const {
-  const auto times = [&](Degrees d) {
-    d.replicas *= units;
-    return degrees_text(d, model().has_experts());
-  };
-  if (!unit.prefill) { return times(unit.engine); }
-  return fmt::format("prefill {}, decode {}", times(*unit.prefill), times(unit.engine));
-}
-
-double Search::value_of(const ServingCandidate& c) const {
-  switch (request_.objective) {
-    case ServeObjective::gpu: return c.load / static_cast<double>(request_.devices);
-    case ServeObjective::usd: return c.result.usd_per_million_tokens ? 1e6 / *c.result.usd_per_million_tokens : 0.0;
-    case ServeObjective::watt: return c.result.joules_per_token ? 1.0 / *c.result.joules_per_token : 0.0;
-  }
-  return 0.0;
-}
-
-// `units` copies of the unit at the highest load that they carry within the service level.
-Tried Search::tried(const Unit& unit, std::int64_t units) const {
-  Tried result;
-  const ServeRequest request = request_of(unit, units);
-  const auto prepared = prepare_serving(inputs_, request, &unit.settings);
-  if (!prepared) {
-    result.why = prepared.error().text();
-    return result;
-  }
-  auto curve = goodput_curve(*prepared, request.scenario);
-  if (!curve) {
-    result.is_missed = curve.error().answer_is_no;
-    result.why = curve.error().diagnostics.front().message;
-    constexpr double kHardlyAny = 1e-3;
-    const auto idle = serving_probe(*prepared, request.scenario, kHardlyAny * load_of(request.scenario));
-    for (const auto& level : idle ? idle->result.slo : std::vector<results::ServiceLevel>{}) {
-      result.excess = std::max(result.excess, level.reached_s / level.limit_s);
-    }
-    return result;
-  }
-  result.runs = static_cast<std::int64_t>(curve->points.size());
-  for (const auto& [load, s] : curve->points) {
-    if (s.tpot.mean <= 0) { continue; }
-    result.trades.push_back(
-        {s.output_tokens_per_s / static_cast<double>(s.gpus), 1.0 / s.tpot.mean, s.meets_slo(), text_of(unit, units)});
-  }
-  auto& best = curve->points[*curve->best];
-  ServingCandidate found;
-  found.engine = plain(unit.engine);
-  found.engine.replicas *= units;
-  if (unit.prefill) {
-    found.prefill = plain(*unit.prefill);
-    found.prefill->replicas *= units;
-  }
-  found.max_batched_tokens = unit.settings.max_batched_tokens;
-  found.max_sequences = unit.settings.max_sequences;
-  found.units = units;
-  found.gpus = best.result.gpus;
-  found.load = best.load;
-  found.text = text_of(unit, units);
-  found.result = std::move(best.result);
-  result.candidate = std::move(found);
-  return result;
-}
-
-void Search::report(std::int64_t done) const {
-  if (request_.progress) { request_.progress(done, static_cast<std::int64_t>(units_.size())); }
-}
-
-// A trade is on the front if no other one has more of both; points within 2 % of the one before are left out.
-std::vector<results::ServingTrade> front_of(std::vector<results::ServingTrade> trades) {
-  std::stable_sort(trades.begin(), trades.end(), [](const auto& a, const auto& b) {
-    return a.tokens_per_s_per_user != b.tokens_per_s_per_user ? a.tokens_per_s_per_user > b.tokens_per_s_per_user
-                                                              : a.tokens_per_s_per_gpu > b.tokens_per_s_per_gpu;
-  });
-  std::vector<results::ServingTrade> front;
-  for (auto& trade : trades) {
-    constexpr double kApart = 1.02;
-    if (front.empty() || trade.tokens_per_s_per_gpu > kApart * front.back().tokens_per_s_per_gpu) {
-      front.push_back(std::move(trade));
-    }
-  }
-  return front;
-}
-
-std::vector<std::string> Search::explanation(const std::vector<ServingCandidate>& ranked) const {
-  std::vector<std::string> lines;
-  const ServingCandidate& best = ranked.front();
-  const results::ServiceLevel* binding = nullptr;
-  for (const auto& level : best.result.slo) {
-    const bool is_tighter =
-        binding == nullptr || level.reached_s / level.limit_s > binding->reached_s / binding->limit_s;
-    if (is_tighter) { binding = &level; }
-  }
-  if (binding != nullptr) {
-    lines.push_back(fmt::format("{}_{} limits the best deployment: {} of {}", binding->metric, binding->measure,
-                                config::format_seconds(Seconds(binding->reached_s)),
-                                config::format_seconds(Seconds(binding->limit_s))));
-  }
-  const auto compare = [&](const std::string& what, const auto& is_one) {
-    const auto other = std::find_if(ranked.begin(), ranked.end(), is_one);
-    if (other == ranked.end()) {
-      lines.push_back(fmt::format("{}: no deployment meets the service level", what));
-    } else {
-      lines.push_back(fmt::format("{}: {}, {:.1f} % less", what, other->text, 100 * (1 - other->value / best.value)));
-    }
-  };
-  if (request_.pools == Pools::both) {
-    const bool pair = best.prefill.has_value();
-    compare(pair ? "best with one pool" : "best disaggregated one",
-            [&](const auto& c) { return c.prefill.has_value() != pair; });
-  }
-  std::set<std::int64_t> degrees;
-  for (const Shape& shape : shapes_) { degrees.insert(shape.degrees.tp); }
-  degrees.erase(best.engine.tp);
-  for (const std::int64_t tp : degrees) {
-    compare(fmt::format("best with tp {}", tp), [&](const auto& c) { return c.engine.tp == tp; });
-  }
-  return lines;
-}
-
-// Every unit at its highest load, in the order of `units_`.
-std::vector<Tried> Search::tried_units() const {
-  std::vector<Tried> all(units_.size());
-  std::mutex mutex;
-  std::int64_t done = 0;
-  parallel_for(units_.size(), request_.threads, [&](std::size_t i) {
-    all[i] = tried(units_[i], 1);
-    const std::lock_guard lock(mutex);
-    report(++done);
-  });
-  return all;
-}
-
-// Counts and the front into `plan`; the units that meet the service level, best first, loads of all their copies.
-std::vector<Search::Ranked> Search::ranked_units(std::vector<Tried> all, ServingPlan& plan) const {
-  std::vector<Ranked> ranked;
-  std::vector<results::ServingTrade> trades;
-  std::string nearest, why = why_infeasible_;
-  double least_excess = 0;
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    Tried& one = all[i];
-    plan.simulated_runs += one.runs;
-    trades.insert(trades.end(), one.trades.begin(), one.trades.end());
-    if (one.candidate) {
-      ServingCandidate candidate = std::move(*one.candidate);
-      candidate.units = request_.devices / units_[i].gpus();
-      candidate.load *= static_cast<double>(candidate.units);
-      candidate.text = text_of(units_[i], candidate.units);
-      candidate.value = value_of(candidate);
-      ranked.push_back({std::move(candidate), i});
-      continue;
-    }
-    ++(one.is_missed ? plan.missed : plan.infeasible);
-    if (!one.is_missed) {
-      why = one.why;
-    } else if (nearest.empty() || one.excess < least_excess) {
-      nearest = text_of(units_[i], 1) + ": " + one.why;
-      least_excess = one.excess;
-    }
-  }
-  plan.front = front_of(std::move(trades));
-  if (ranked.empty()) {
-    plan.nothing = nearest.empty() ? fmt::format("no deployment can run: {}", why)
-                                   : fmt::format("no deployment meets the service level; {}", nearest);
-  }
-  std::stable_sort(ranked.begin(), ranked.end(),
-                   [](const Ranked& a, const Ranked& b) { return is_better(a.candidate, b.candidate); });
-  return ranked;
-}
-
-// The best settings of each combination of degrees; the first `top` of them simulated as whole fleets, then the others.
-std::vector<ServingCandidate> Search::fleets(std::vector<Ranked> ranked, ServingPlan& plan) const {
-  std::vector<ServingCandidate> others;
-  std::set<std::string> seen;
-  for (Ranked& one : ranked) {
-    if (!seen.insert(one.candidate.text).second) { continue; }
-    if (plan.best.size() >= request_.top) {
-      others.push_back(std::move(one.candidate));
-      continue;
-    }
-    if (one.candidate.units == 1) {
-      plan.best.push_back(std::move(one.candidate));
-      continue;
-    }
-    Unit unit = units_[one.unit];
-    unit.start = one.candidate.load / static_cast<double>(one.candidate.units);
-    Tried fleet = tried(unit, one.candidate.units);
-    plan.simulated_runs += fleet.runs;
-    if (fleet.candidate) {
-      fleet.candidate->value = value_of(*fleet.candidate);
-      plan.best.push_back(std::move(*fleet.candidate));
-    }
-  }
-  std::stable_sort(plan.best.begin(), plan.best.end(), is_better);
-  std::vector<ServingCandidate> all = plan.best;
-  all.insert(all.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
-  return all;
-}
-
 Result<ServingPlan> Search::run() {
   if (auto read = read_load(); !read) { return tl::make_unexpected(read.error()); }
   if (auto found = find_shapes(); !found) { return tl::make_unexpected(found.error()); }
@@ -484,6 +194,7 @@ Result<ServingPlan> Search::run() {
   plan.engine = inputs_.engine().name;
   plan.devices = request_.devices;
   plan.objective = config::EnumNames<ServeObjective>::value[static_cast<std::size_t>(request_.objective)].second;
+  if (request_.for_traffic) { plan.traffic = {traffic_, serving::load_text(request_.base.scenario)}; }
   plan.candidates = static_cast<std::int64_t>(units_.size());
   plan.infeasible = infeasible_;
   plan.matched_out = matched_out_;
@@ -497,6 +208,10 @@ Result<ServingPlan> Search::run() {
   }
   std::vector<Ranked> ranked = ranked_units(tried_units(), plan);
   if (ranked.empty()) { return plan; }
+  if (request_.for_traffic) {
+    size_for_traffic(std::move(ranked), plan);
+    return plan;
+  }
   const auto all = fleets(std::move(ranked), plan);
   if (plan.best.empty()) {
     plan.nothing = "no whole fleet meets the service level";
@@ -506,18 +221,22 @@ Result<ServingPlan> Search::run() {
   return plan;
 }
 
-}  // namespace
+}  // namespace orrery::api::serve_search
 
-Result<ServingPlan> plan_serving(const std::string& data_directory, const ServePlanRequest& request) {
+namespace orrery::api {
+
+Result<results::ServingPlan> plan_serving(const std::string& data_directory, const ServePlanRequest& request) {
   if (request.base.scenario.slo.empty()) {
     return fail({{}, 0, 0, "--slo"},
                 "is missing: a search needs a service level, for example \"ttft_p99=2s tpot_p99=50ms\"");
   }
-  if (request.devices < 1) { return fail({{}, 0, 0, "--devices"}, "is missing: the accelerators to serve with"); }
+  if (request.devices < 1 && !request.for_traffic) {
+    return fail({{}, 0, 0, "--devices"}, "is missing: the accelerators to serve with");
+  }
   ORRERY_TRY(inputs, ServingInputs::read(data_directory, request.base));
   ORRERY_TRY(cluster, inputs->cluster(request.base.scenario.cluster, request.devices));
   (void)cluster;
-  return Search(*inputs, request).run();
+  return serve_search::Search(*inputs, request).run();
 }
 
 }  // namespace orrery::api

@@ -1,4 +1,5 @@
-// `orrery plan --task serve`: the deployment with the most goodput within a service level.
+// `orrery plan --task serve`: the deployment with the most goodput within a service level, or the smallest one for a
+// given traffic.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,9 @@ enum class ServeObjective : std::uint8_t {
 enum class Pools : std::uint8_t { both, aggregated, disaggregated };
 
 struct ServePlanRequest {
-  ServeRequest base;  // the scenario's degrees are not read; its load gives lengths and arrivals
-  std::int64_t devices = 0;
+  ServeRequest base;         // the scenario's degrees are not read; its load gives lengths and arrivals
+  std::int64_t devices = 0;  // for_traffic: at most so many; 0: no limit, an engine or a pair of pools has four nodes
+  bool for_traffic = false;  // the load is given (a rate, or the arrivals of a trace), and the accelerators are wanted
   // Values to try; empty: powers of two that the machine and the model allow.
   std::vector<std::int64_t> tp, pp, ep, attention_dp, max_batched_tokens, max_sequences;
   Pools pools = Pools::both;
@@ -34,6 +36,8 @@ struct ServePlanRequest {
 
 // Every deployment is simulated as its smallest unit (one engine, or a pair of pools) by bisection of its load; the
 // best ones again as the whole fleet. Pairs of pools are chosen by rate matching first: the 48 that promise most.
+// For a traffic: the 3 x top units that need the fewest accelerators by their highest loads are simulated under the
+// traffic itself, with ever fewer engines as long as the service level holds.
 [[nodiscard]] Result<results::ServingPlan> plan_serving(const std::string& data_directory,
                                                         const ServePlanRequest& request);
 

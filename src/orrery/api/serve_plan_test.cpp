@@ -103,6 +103,77 @@ TEST(ApiServePlan, the_front_rises_in_one_and_falls_in_the_other) {
   }
 }
 
+ServePlanRequest small_traffic(double rate) {
+  ServePlanRequest request = small_search();
+  request.base.scenario.requests.reset();
+  request.base.scenario.rate = rate;
+  request.for_traffic = true;
+  request.devices = 0;
+  request.tp = {1, 2};
+  request.pp = {1};
+  return request;
+}
+
+ServeRequest run_of(const ServePlanRequest& request, const results::ServingCandidate& c) {
+  ServeRequest run = request.base;
+  run.scenario.tp = c.engine.tp;
+  run.scenario.replicas = c.engine.replicas;
+  if (c.prefill) {
+    run.scenario.prefill_replicas = c.prefill->replicas;
+    run.scenario.prefill_tp = c.prefill->tp;
+  }
+  config::add(run.engine, "max_batched_tokens", config::integer_node(c.max_batched_tokens));
+  run.scenario.requests = c.result.requests;
+  return run;
+}
+
+bool meets(const ServeRequest& run) {
+  const auto served = serve(ORRERY_SOURCE_DATA_DIR, run);
+  EXPECT_TRUE(served.has_value());
+  return served && served->meets_slo();
+}
+
+TEST(ApiServePlan, a_fleet_for_a_traffic_meets_the_service_level_and_one_engine_less_does_not) {
+  const ServePlanRequest request = small_traffic(300.0);
+  const auto plan = found(request);
+  ASSERT_FALSE(plan.best.empty());
+  ASSERT_TRUE(plan.traffic.has_value());
+  EXPECT_EQ(plan.traffic->rate, 300.0);
+  for (const auto& c : plan.best) {
+    const ServeRequest run = run_of(request, c);
+    EXPECT_TRUE(meets(run)) << c.text;
+    ServeRequest fewer = run;
+    if (c.engine.replicas > 1) {
+      fewer.scenario.replicas = c.engine.replicas - 1;
+      EXPECT_FALSE(meets(fewer)) << c.text;
+    }
+    if (c.prefill && c.prefill->replicas > 1) {
+      fewer = run;
+      fewer.scenario.prefill_replicas = c.prefill->replicas - 1;
+      EXPECT_FALSE(meets(fewer)) << c.text;
+    }
+  }
+}
+
+TEST(ApiServePlan, more_traffic_never_needs_fewer_accelerators) {
+  std::int64_t before = 0;
+  for (const double rate : {20.0, 80.0, 320.0}) {
+    const auto plan = found(small_traffic(rate));
+    ASSERT_FALSE(plan.best.empty());
+    EXPECT_GE(plan.best.front().gpus, before);
+    before = plan.best.front().gpus;
+  }
+}
+
+TEST(ApiServePlan, too_few_accelerators_for_a_traffic_say_how_many_are_needed) {
+  ServePlanRequest request = small_traffic(300.0);
+  request.devices = 2;
+  const auto plan = found(request);
+  EXPECT_TRUE(plan.best.empty());
+  EXPECT_NE(plan.nothing.find("2 accelerators do not carry 300 requests/s"), std::string::npos) << plan.nothing;
+  EXPECT_NE(plan.nothing.find("nearest"), std::string::npos) << plan.nothing;
+}
+
 TEST(ApiServePlan, what_cannot_be_served_says_why) {
   ServePlanRequest request = small_search();
   request.base.scenario.model = "llama-3.1-405b";

@@ -82,6 +82,11 @@ Result<std::unique_ptr<ServingInputs>> ServingInputs::read(const std::string& da
   return inputs;
 }
 
+Result<hardware::Accelerator> ServingInputs::accelerator(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  return catalogue_.accelerator(name);
+}
+
 Result<hardware::Cluster> ServingInputs::cluster(const std::string& name, std::int64_t devices) {
   const std::lock_guard lock(mutex_);
   if (const auto known = clusters_.find({name, devices}); known != clusters_.end()) { return known->second; }
@@ -89,6 +94,25 @@ Result<hardware::Cluster> ServingInputs::cluster(const std::string& name, std::i
   clusters_.emplace(std::pair{name, devices}, cluster);
   return cluster;
 }
+
+namespace {
+
+// Stages before the engines, on the machines that they name.
+Result<void> add_stages(ServingInputs& inputs, const Scenario& scenario, Deployment& deployment) {
+  for (const serving::Stage& stage : scenario.stages) {
+    hardware::Accelerator machine = deployment.pools.front()->inputs().cluster.accelerator;
+    if (!stage.accelerator.empty()) {
+      auto named = inputs.accelerator(stage.accelerator);
+      if (!named) { return tl::make_unexpected(named.error()); }
+      machine = std::move(*named);
+    }
+    deployment.stages.push_back(serving::on_machine(stage, machine));
+    deployment.fleet.stations.push_back(serving::station_of(deployment.stages.back()));
+  }
+  return {};
+}
+
+}  // namespace
 
 Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeRequest& request,
                                         const serving::EngineSettings* settings) {
@@ -118,6 +142,7 @@ Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeReques
     deployment.fleet.transfer =
         serving::transfer_of(*deployment.pools.front(), *deployment.pools.back(), s.transfer_by_layer);
   }
+  if (auto done = add_stages(inputs, s, deployment); !done) { return tl::make_unexpected(done.error()); }
   deployment.request_overhead_s = deployment.pools.front()->inputs().settings.request_overhead.value();
   return result;
 }
@@ -137,6 +162,12 @@ Result<results::ServingPoint> serving_probe(const PreparedServing& prepared, Sce
   }
   ORRERY_TRY(result, run_serving(prepared, scenario, false));
   return results::ServingPoint{load, std::move(result)};
+}
+
+Result<results::Serving> serve_traffic(const PreparedServing& prepared, Scenario scenario) {
+  const bool is_open = scenario.rate && !scenario.requests && scenario.trace.empty();
+  if (is_open) { scenario.requests = requests_of_probe(scenario, prepared.slo, *scenario.rate); }
+  return run_serving(prepared, scenario, false);
 }
 
 double load_of(const Scenario& scenario) {

@@ -23,6 +23,7 @@ class ServingInputs {
   [[nodiscard]] const workload::Model& model() const { return model_; }
   [[nodiscard]] const serving::EngineSettings& engine() const { return engine_; }
   [[nodiscard]] const hardware::Stack& stack() const { return stack_; }
+  [[nodiscard]] Result<hardware::Accelerator> accelerator(const std::string& name);
   [[nodiscard]] Result<hardware::Cluster> cluster(const std::string& name, std::int64_t devices);
 
  private:
@@ -47,6 +48,9 @@ struct PreparedServing {
 
 [[nodiscard]] Result<results::Serving> run_serving(const PreparedServing& prepared, const serving::Scenario& scenario,
                                                    bool each);
+
+// The scenario's own load. If the number of requests is not given, a rate has as many as a probe of goodput_curve().
+[[nodiscard]] Result<results::Serving> serve_traffic(const PreparedServing& prepared, serving::Scenario scenario);
 
 // One point of a curve: the scenario at another rate or number of clients.
 [[nodiscard]] Result<results::ServingPoint> serving_probe(const PreparedServing& prepared, serving::Scenario scenario,

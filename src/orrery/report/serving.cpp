@@ -47,6 +47,27 @@ std::string pool_table(const Serving& s) {
   return table.text();
 }
 
+// Where the time of a request goes: stages, then the parts of the engines.
+std::string stage_table(const Serving& s) {
+  if (s.stages.empty()) { return {}; }
+  Table table;
+  table.column("stage", Table::Align::left).column("servers").column("busy").column("mean batch").column("inside");
+  table.column("wait").column("mean").column("p99").column("part of E2E");
+  for (const auto& stage : s.stages) {
+    const bool queues = stage.servers > 0;
+    table.row({stage.name, queues ? std::to_string(stage.servers) : "-", queues ? percent(stage.utilisation) : "-",
+               fmt::format("{:.1f}", stage.mean_batch), fmt::format("{:.1f}", stage.mean_inside), time(stage.wait.mean),
+               time(stage.time.mean), time(stage.time.p99), percent(stage.share)});
+  }
+  const auto add = [&](const char* name, double mean, double p99) {
+    table.row({name, "", "", "", "", "", time(mean), p99 > 0 ? time(p99) : "", percent(mean / s.e2e.mean)});
+  };
+  add("queue of the engine", s.queue.mean, s.queue.p99);
+  add("prefill and transfer", s.prefill.mean, s.prefill.p99);
+  add("decode", s.e2e.mean - s.ttft.mean, 0.0);
+  return "\n" + table.text();
+}
+
 std::string hits_text(const Serving& s) {
   const std::string tokens = percent(s.prefix_hit_rate);
   return s.prefix_block_hit_rate
@@ -93,7 +114,7 @@ std::string serving_text(const Serving& s, TextStyle style) {
   if (s.joules_per_token) {
     text += fmt::format("Energy      {} per output token (rated power)\n", joules(*s.joules_per_token));
   }
-  text += "\n" + pool_table(s) + "\n";
+  text += stage_table(s) + "\n" + pool_table(s) + "\n";
   text += wrapped_list("Not modelled: ", s.not_modelled);
   return text;
 }

@@ -15,6 +15,9 @@ namespace orrery::report {
 [[nodiscard]] std::string serving_json(const results::Serving& serving);
 [[nodiscard]] std::string serving_curve_json(const results::ServingCurve& curve);
 
+// TTFT, TPOT and goodput against the load, with the limits of the service level, as SVG.
+[[nodiscard]] std::string serving_curve_svg(const results::ServingCurve& curve);
+
 // One row per request.
 [[nodiscard]] std::string serving_requests_csv(const results::Serving& serving);
 // One track per engine: requests in the queue, in prefill, in decode (Chrome's trace format, read by Perfetto).

@@ -51,6 +51,23 @@ Node of_slo(const Serving& s) {
   return list;
 }
 
+Node of_stages(const Serving& s) {
+  Node list = config::sequence_node();
+  for (const auto& stage : s.stages) {
+    Node json = config::json_object({{"name", stage.name},
+                                     {"kind", stage.kind},
+                                     {"servers", stage.servers},
+                                     {"utilisation", stage.utilisation},
+                                     {"mean_batch", stage.mean_batch},
+                                     {"mean_inside", stage.mean_inside},
+                                     {"share_of_e2e", stage.share}});
+    config::add(json, "wait_s", of_distribution(stage.wait));
+    config::add(json, "time_s", of_distribution(stage.time));
+    append(list, std::move(json));
+  }
+  return list;
+}
+
 std::string microseconds(double seconds) { return fmt::format("{:.3f}", 1e6 * seconds); }
 
 }  // namespace
@@ -84,6 +101,7 @@ void add_serving(Node& json, const Serving& s) {
                             {"energy_J_per_output_token", s.joules_per_token}});
   config::add(json, "slo", of_slo(s));
   config::add(json, "pools", of_pools(s));
+  if (!s.stages.empty()) { config::add(json, "stages", of_stages(s)); }
   config::add_fields(json, {{"not_modelled", s.not_modelled}, {"warnings", s.warnings}});
 }
 

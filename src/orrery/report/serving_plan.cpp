@@ -1,5 +1,7 @@
 #include "orrery/report/serving_plan.hpp"
 
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "orrery/config/json.hpp"
@@ -35,6 +37,46 @@ std::string best_table(const ServingPlan& plan) {
   return table.text();
 }
 
+std::string optional_number(const std::optional<double>& value) { return value ? fmt::format("{:.3g}", *value) : "-"; }
+
+// The smallest fleets for a traffic.
+std::string traffic_table(const ServingPlan& plan) {
+  Table table;
+  table.column("#").column("GPUs").column("USD/hour").column("kW").column("USD/M tokens");
+  table.column("TTFT p99").column("TPOT p99").column("tokens").column("deployment", Table::Align::left);
+  for (std::size_t i = 0; i < plan.best.size(); ++i) {
+    const ServingCandidate& c = plan.best[i];
+    const auto& s = c.result;
+    const auto kilowatts = c.watts ? std::optional(1e-3 * *c.watts) : std::nullopt;
+    table.row({std::to_string(i + 1), std::to_string(c.gpus), optional_number(c.usd_per_hour),
+               optional_number(kilowatts), optional_number(s.usd_per_million_tokens), shown_time(s.ttft.p99),
+               shown_time(s.tpot.p99), std::to_string(c.max_batched_tokens), c.text});
+  }
+  return table.text();
+}
+
+std::string header_text(const ServingPlan& plan, TextStyle style) {
+  if (!plan.traffic) {
+    const auto text = fmt::format("{} on {} GPUs of {}, {}", plan.model, plan.devices, plan.cluster, plan.engine);
+    return bold(text, style) + "\n" + fmt::format("Most goodput per {} within the service level\n\n", plan.objective) +
+           best_table(plan) +
+           wrapped("",
+                   "req/s: the highest load within the service level, of the whole fleet; per GPU: idle ones count; "
+                   "tokens: most in an iteration (max_batched_tokens)");
+  }
+  std::string text = bold(fmt::format("{} on GPUs of {}, {}", plan.model, plan.cluster, plan.engine), style) + "\n";
+  text += fmt::format("Load        {}\n", plan.traffic->text);
+  const ServingCandidate& best = plan.best.front();
+  text += fmt::format("Needed      {} GPUs: {}\n\n", best.gpus, best.text);
+  text += traffic_table(plan);
+  return text +
+         wrapped("", fmt::format("Fewest {} first; one engine less of any pool misses the service level; tokens: "
+                                 "most in an iteration (max_batched_tokens)",
+                                 plan.objective == "gpu"   ? "GPUs"
+                                 : plan.objective == "usd" ? "dollars per hour"
+                                                           : "watts"));
+}
+
 std::string front_table(const ServingPlan& plan) {
   Table table;
   table.column("tokens/s/user").column("tokens/s/GPU").column("SLO").column("deployment", Table::Align::left);
@@ -51,13 +93,16 @@ Node of_degrees(const ServingDegrees& d) {
 }
 
 Node of_candidate(const ServingPlan& plan, const ServingCandidate& c) {
-  Node json = config::json_object({{"deployment", c.text},
-                                   {"goodput_rps_at_slo", c.load},
-                                   {"goodput_rps_per_gpu", c.load / static_cast<double>(plan.devices)},
-                                   {"value", c.value},
-                                   {"gpus_used", c.gpus},
-                                   {"max_batched_tokens", c.max_batched_tokens},
-                                   {"max_sequences", c.max_sequences}});
+  Node json =
+      config::json_object({{"deployment", c.text},
+                           {"goodput_rps_at_slo", c.load},
+                           {"goodput_rps_per_gpu", c.load / static_cast<double>(plan.traffic ? c.gpus : plan.devices)},
+                           {"value", c.value},
+                           {"gpus_used", c.gpus},
+                           {"usd_per_hour", c.usd_per_hour},
+                           {"power_W", c.watts},
+                           {"max_batched_tokens", c.max_batched_tokens},
+                           {"max_sequences", c.max_sequences}});
   config::add(json, c.prefill ? "decode" : "engine", of_degrees(c.engine));
   if (c.prefill) { config::add(json, "prefill", of_degrees(*c.prefill)); }
   Node serving = config::mapping_node();
@@ -69,12 +114,7 @@ Node of_candidate(const ServingPlan& plan, const ServingCandidate& c) {
 }  // namespace
 
 std::string serving_plan_text(const ServingPlan& plan, bool explain, TextStyle style) {
-  std::string text =
-      bold(fmt::format("{} on {} GPUs of {}, {}", plan.model, plan.devices, plan.cluster, plan.engine), style) + "\n";
-  text += fmt::format("Most goodput per {} within the service level\n\n", plan.objective) + best_table(plan);
-  text += wrapped("",
-                  "req/s: the highest load within the service level, of the whole fleet; per GPU: idle ones count; "
-                  "tokens: most in an iteration (max_batched_tokens)");
+  std::string text = header_text(plan, style);
   if (explain && !plan.explanation.empty()) {
     text += "\n";
     for (const auto& line : plan.explanation) { text += wrapped("- ", line); }
@@ -97,6 +137,10 @@ std::string serving_plan_json(const ServingPlan& plan) {
                                    {"engine", plan.engine},
                                    {"devices", plan.devices},
                                    {"objective", plan.objective}});
+  if (plan.traffic) {
+    config::add(json, "traffic",
+                config::json_object({{"requests_per_s", plan.traffic->rate}, {"load", plan.traffic->text}}));
+  }
   config::add(json, "space",
               config::json_object({{"points", plan.candidates},
                                    {"infeasible", plan.infeasible},

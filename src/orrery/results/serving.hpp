@@ -43,9 +43,20 @@ struct ServingPool {
   std::int64_t iterations = 0;
 };
 
+// A stage of requests before the engines.
+struct ServingStage {
+  std::string name, kind;
+  std::int64_t servers = 0;  // 0: no queue
+  double utilisation = 0;    // part of the time in which a server is busy
+  double mean_batch = 0, mean_inside = 0;
+  double share = 0;                   // of the mean E2E
+  Distribution wait = {}, time = {};  // wait: for a server; time: in the stage
+};
+
 struct Serving {
   std::string model, cluster, load;
   std::vector<ServingPool> pools;
+  std::vector<ServingStage> stages;
   std::int64_t gpus = 0;
   std::int64_t requests = 0, measured = 0;  // measured: after the warm-up
   double duration_s = 0;                    // from the first arrival to the last token

@@ -25,7 +25,8 @@ struct ServingCandidate {
   double load = 0;         // requests per second of the whole fleet
   double value = 0;        // what is compared; more is better
   std::string text;        // "4 x (tp 2)"
-  Serving result;          // at that load
+  std::optional<double> usd_per_hour, watts;  // of the whole fleet
+  Serving result;                             // at that load
 };
 
 // A probe of the search that no other one beats in both.
@@ -35,11 +36,18 @@ struct ServingTrade {
   std::string text;
 };
 
+// A given traffic, of which the smallest deployment is wanted.
+struct ServingTraffic {
+  double rate = 0;   // requests per second
+  std::string text;  // "8 requests/s (Poisson), 1024 tokens in, 128 out"
+};
+
 struct ServingPlan {
   std::string model, cluster, engine, objective;
   std::int64_t devices = 0;
   std::int64_t candidates = 0, infeasible = 0, missed = 0, simulated_runs = 0;
   std::int64_t matched_out = 0;  // pairs of pools that rate matching left out
+  std::optional<ServingTraffic> traffic;
   std::vector<ServingCandidate> best;
   std::vector<ServingTrade> front;  // by tokens per second and user
   std::vector<std::string> explanation, not_searched;

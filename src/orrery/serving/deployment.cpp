@@ -152,6 +152,9 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
   if (deployment.pools.size() > 1) {
     list.emplace_back("blocks that a prefill engine holds until they are sent; contention of transfers in the network");
   }
+  if (!deployment.stages.empty()) {
+    list.emplace_back("price and energy of stages before the engine; their transfers over the network");
+  }
   return list;
 }
 
@@ -168,6 +171,10 @@ Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
   result.gpus = deployment.gpus();
   result.slo = slo;
   for (const auto& pool : deployment.pools) { result.pools.push_back(pool->described()); }
+  for (const Stage& stage : deployment.stages) {
+    const auto kind = config::EnumNames<StageKind>::value[static_cast<std::size_t>(stage.kind)].second;
+    result.stages.push_back({stage.name, std::string(kind), stage.kind == StageKind::tool ? 0 : stage.servers});
+  }
   summarise(result, load, pools, *run, {warm_up, deployment.request_overhead_s, each});
   double usd = 0, watts = 0;
   bool priced = true, powered = true;

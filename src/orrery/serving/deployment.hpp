@@ -57,6 +57,7 @@ struct Deployment {
   workload::Model model;
   std::vector<std::unique_ptr<BuiltPool>> pools;  // one, or prefill and decode
   FleetOptions fleet;
+  std::vector<Stage> stages;  // of `fleet.stations`, with the rates of their machines
   double request_overhead_s = 0;
 
   [[nodiscard]] std::vector<Pool> fleet_pools() const;

@@ -8,6 +8,7 @@
 
 #include "orrery/core/test_effort.hpp"
 #include "orrery/serving/load.hpp"
+#include "orrery/serving/stage.hpp"
 #include "orrery/serving/summary.hpp"
 #include "orrery/serving/test_prices.hpp"
 
@@ -44,6 +45,9 @@ RandomCase random_case() {
   options.range = *rc::gen::element(0.01, 0.5, 1.0);
   options.seed = *rc::gen::arbitrary<std::uint32_t>();
   options.clients = *rc::gen::element<std::int64_t>(0, 0, 7);
+  options.turns = *rc::gen::element<std::int64_t>(1, 1, 3);
+  options.turn_input = 7;
+  options.think = Seconds(*rc::gen::element(0.0, 0.05));
   if (*rc::gen::arbitrary<bool>()) {
     options.prefix_groups = 3;
     options.prefix_tokens = 96;
@@ -60,11 +64,21 @@ RandomCase random_case() {
   s.max_batched_tokens = *rc::gen::element<std::int64_t>(32, 100, 1000);
   s.chunked_prefill = *rc::gen::arbitrary<bool>();
   s.long_prefill_threshold = *rc::gen::element<std::int64_t>(0, 24);
-  const std::int64_t longest = options.input + options.output + 2 * s.block_tokens;
+  const std::int64_t later = (options.turns - 1) * (options.output + options.turn_input);
+  const std::int64_t longest = options.input + options.output + later + 2 * s.block_tokens;
   c.fleet.shape.blocks = (longest * *rc::gen::inRange<std::int64_t>(1, 4)) / s.block_tokens + 4;
   c.fleet.shape.swap_token = s.preemption == Preemption::swap ? 1000 : 0;
   c.fleet.price.line = *rc::gen::element<std::int64_t>(50, 1000, 1 << 20);
   c.fleet.replicas = *rc::gen::element<std::int64_t>(1, 3);
+  for (std::int64_t stages = *rc::gen::element<std::int64_t>(0, 0, 2); stages > 0; --stages) {
+    StationOptions station;
+    station.servers = *rc::gen::element<std::int64_t>(0, 1, 3);
+    station.batch = *rc::gen::element<std::int64_t>(1, 4);
+    station.fixed = *rc::gen::element<Ticks>(0, ticks_of(Seconds(5e-3)));
+    station.shared = *rc::gen::element<Ticks>(0, ticks_of(Seconds(2e-3)));
+    station.compute = *rc::gen::element<Ticks>(0, ticks_of(Seconds(3e-3)));
+    c.fleet.options.stations.push_back(station);
+  }
   return c;
 }
 
@@ -123,6 +137,7 @@ RC_GTEST_PROP(Engine, never_preempted_requests_of_one_engine_start_in_the_order_
   RandomCase c = random_case();
   c.fleet.settings.policy = Policy::fcfs;
   c.fleet.replicas = 1;
+  c.fleet.options.stations.clear();  // a small batch may overtake a large one on another server
   const FleetRun run = c.fleet.run(c.load);
   std::vector<std::size_t> order(run.outcomes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -142,6 +157,151 @@ RC_GTEST_PROP(Engine, littles_law_holds_exactly_on_a_whole_run, ()) {
     sojourn += seconds_of(run.outcomes[i].last - c.load.requests[i].arrival);
   }
   RC_ASSERT(std::abs(run.system_integral - sojourn) <= 1e-9 * sojourn);
+}
+
+RC_GTEST_PROP(Engine, a_turn_arrives_a_think_time_after_the_answer_before_it, ()) {
+  RandomCase c = random_case();
+  RC_PRE(!c.load.following.empty());
+  const FleetRun run = c.fleet.run(c.load);
+  for (std::size_t i = 1; i < run.outcomes.size(); ++i) {
+    const Request &before = c.load.requests[i - 1], &request = c.load.requests[i];
+    if (c.load.following[i].waits_for == 0) { continue; }
+    RC_ASSERT(request.arrival == run.outcomes[i - 1].last + c.load.think + 1);
+    RC_ASSERT(request.session == before.session && request.input > before.input + before.output);
+  }
+}
+
+// A session of one turn is a plain request; in sessions, the first turns are the same requests.
+TEST(Load, the_first_turns_of_sessions_are_the_plain_requests) {
+  LoadOptions options;
+  options.requests = 50;
+  options.rate = 10.0;
+  options.input = 200;
+  options.output = 40;
+  options.range = 0.3;
+  const Workload plain = generated(options);
+  options.turns = 4;
+  options.turn_input = 30;
+  options.requests = 200;
+  const Workload sessions = generated(options);
+  ASSERT_EQ(sessions.requests.size(), 200U);
+  for (std::size_t i = 0; i < plain.requests.size(); ++i) {
+    EXPECT_EQ(plain.requests[i].arrival, sessions.requests[4 * i].arrival);
+    EXPECT_EQ(plain.requests[i].input, sessions.requests[4 * i].input);
+    EXPECT_EQ(plain.requests[i].output, sessions.requests[4 * i].output);
+  }
+}
+
+// Alone on an engine, a turn of 64 + 16 + 32 tokens after one of 64 finds the 4 blocks of 16 of that prompt.
+TEST(Load, a_later_turn_finds_the_prompt_before_it_in_the_cache) {
+  LoadOptions options;
+  options.requests = 3;
+  options.input = 64;
+  options.output = 16;
+  options.turns = 3;
+  options.turn_input = 32;
+  Workload load = generated(options);
+  TestFleet fleet;
+  fleet.settings.prefix_cache = true;
+  const FleetRun run = fleet.run(load);
+  EXPECT_EQ(load.requests[2].input, 64 + 2 * (16 + 32));
+  EXPECT_EQ(run.outcomes[0].cached, 0);
+  EXPECT_EQ(run.outcomes[1].cached, 64);
+  EXPECT_EQ(run.outcomes[2].cached, 112);
+}
+
+RC_GTEST_PROP(Stages, littles_law_holds_in_each_and_requests_are_conserved, ()) {
+  RandomCase c = random_case();
+  const FleetRun run = c.fleet.run(c.load);
+  RC_ASSERT(run.stations.size() == c.fleet.options.stations.size());
+  for (std::size_t k = 0; k < run.stations.size(); ++k) {
+    const StationTotals& totals = run.stations[k];
+    const std::int64_t servers = c.fleet.options.stations[k].servers;
+    double sojourn = 0;
+    for (std::size_t i = 0; i < totals.times.size(); ++i) {
+      RC_ASSERT(totals.waits[i] >= 0 && totals.waits[i] <= totals.times[i]);
+      RC_ASSERT(servers > 0 || totals.waits[i] == 0);
+      sojourn += seconds_of(totals.times[i]);
+    }
+    RC_ASSERT(totals.served == std::ssize(c.load.requests));
+    RC_ASSERT(std::abs(totals.inside_integral - sojourn) <= 1e-9 * (sojourn + 1e-6));
+    if (servers > 0) { RC_ASSERT(totals.busy_s <= static_cast<double>(servers) * seconds_of(run.end) + 1e-9); }
+  }
+  for (std::size_t i = 0; i < run.outcomes.size(); ++i) {
+    Ticks ready = c.load.requests[i].arrival;
+    for (const auto& totals : run.stations) { ready += totals.times[i]; }
+    RC_ASSERT(run.outcomes[i].ready == ready);
+  }
+}
+
+// A stage that takes no time changes nothing, bit for bit.
+RC_GTEST_PROP(Stages, a_stage_without_time_is_plain_serving, ()) {
+  RandomCase c = random_case();
+  c.fleet.options.stations.clear();
+  Workload again = c.load;
+  const FleetRun plain = c.fleet.run(c.load);
+  c.fleet.options.stations.push_back({*rc::gen::element<std::int64_t>(0, 1), 1});
+  const FleetRun staged = c.fleet.run(again);
+  RC_ASSERT(plain.end == staged.end);
+  for (std::size_t i = 0; i < plain.outcomes.size(); ++i) {
+    const Outcome &a = plain.outcomes[i], &b = staged.outcomes[i];
+    RC_ASSERT(a.scheduled == b.scheduled && a.first == b.first && a.last == b.last);
+  }
+}
+
+// One server without batches is M/D/1: Wq = rho s / (2 (1 - rho)).
+TEST(Stages, one_server_waits_as_m_d_1) {
+  TestFleet fleet;
+  const double service = 20e-3, rho = 0.7;
+  fleet.options.stations.push_back({1, 1, ticks_of(Seconds(service))});
+  Workload load = load_of(test::cases(200'000), rho / service, 1, 1, 1.0, 5);
+  const FleetRun run = fleet.run(load);
+  constexpr std::size_t kBatches = 40;
+  const auto& waits = run.stations[0].waits;
+  const std::size_t size = waits.size() / kBatches;
+  std::vector<double> means(kBatches);
+  for (std::size_t i = 0; i < size * kBatches; ++i) {
+    means[i / size] += seconds_of(waits[i]) / static_cast<double>(size);
+  }
+  const double mean = std::accumulate(means.begin(), means.end(), 0.0) / kBatches;
+  double variance = 0;
+  for (const double m : means) { variance += (m - mean) * (m - mean); }
+  const double error = std::sqrt(variance / (kBatches - 1) / kBatches);
+  EXPECT_NEAR(mean, rho * service / (2 * (1 - rho)), 3 * error);
+}
+
+// 10^8 vectors of 1,024 components in 2 B, 1 TB/s: a flat scan reads 204.8 GB in 204.8 ms whatever the batch. IVF with
+// 32 of 65,536 lists in codes of 64 B: centroids 0.268 GB and 3.125 MB for each request.
+TEST(Stages, vector_search_reads_its_lists) {
+  Stage stage;
+  stage.kind = StageKind::retrieve;
+  stage.bandwidth = BytesPerSecond(1e12);
+  stage.flops = FlopsPerSecond(1e18);
+  stage.vectors = 1e8;
+  EXPECT_NEAR(seconds_of(station_of(stage).time_of(1)), 0.2048, 1e-9);
+  EXPECT_NEAR(seconds_of(station_of(stage).time_of(8)), 0.2048, 1e-9);
+  stage.shards = 4;
+  EXPECT_NEAR(seconds_of(station_of(stage).time_of(1)), 0.0512, 1e-9);
+  stage.shards = 1;
+  stage.lists = 65536;
+  stage.probed = 32;
+  stage.vector_bytes = 64;
+  const double centroids = 65536.0 * 1024 * 4 / 1e12, codes = 1e8 * 32 / 65536 * 64 / 1e12;
+  EXPECT_NEAR(seconds_of(station_of(stage).time_of(1)), centroids + codes, 1e-9);
+  EXPECT_NEAR(seconds_of(station_of(stage).time_of(8)), centroids + 8 * codes, 1e-9);
+}
+
+// An encoder of 335 M parameters: 0.67 GB of weights at 1 TB/s, or 2 x 335e6 x 64 FLOPs for each query.
+TEST(Stages, an_encoder_reads_its_weights_or_computes) {
+  Stage stage;
+  stage.kind = StageKind::embed;
+  stage.bandwidth = BytesPerSecond(1e12);
+  stage.flops = FlopsPerSecond(100e12);
+  stage.efficiency = 0.5;
+  stage.parameters = 335e6;
+  EXPECT_NEAR(seconds_of(station_of(stage).time_of(1)), 2.0 * 335e6 * 64 / 50e12, 1e-9);
+  stage.tokens = 1;
+  EXPECT_NEAR(seconds_of(station_of(stage).time_of(1)), 0.67e-3, 1e-9);
 }
 
 // One sequence at a time with one output token is a single server: Wq = rho s / (2 (1 - rho)) for fixed prompts

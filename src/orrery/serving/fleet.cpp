@@ -119,7 +119,7 @@ using Dues = std::priority_queue<Due, std::vector<Due>, std::greater<>>;
 class FleetSimulation {
  public:
   FleetSimulation(Workload& load, const std::vector<Pool>& pools, const FleetOptions& options)
-      : load_(load), options_(options) {
+      : load_(load), options_(options), stations_(options.stations, load.requests.size()) {
     run_.outcomes.resize(load.requests.size());
     std::int32_t first = 0;
     for (const Pool& pool : pools) {
@@ -128,6 +128,7 @@ class FleetSimulation {
     }
     scheduled_.assign(static_cast<std::size_t>(first), kNever);
     sending_.assign(fronts_.front().size(), 0);
+    for (const Following& following : load.following) { waits_for_.push_back(following.waits_for); }
   }
 
   Result<FleetRun> run() {
@@ -145,7 +146,8 @@ class FleetSimulation {
       const Ticks arrival = next_arrival();
       const Ticks transfer = transfers_.empty() ? kNever : transfers_.top().at;
       const Ticks engine = engines_.empty() ? kNever : engines_.top().at;
-      const Ticks now = std::min({arrival, transfer, engine});
+      const Ticks station = stations_.next();
+      const Ticks now = std::min({arrival, station, transfer, engine});
       if (now == kNever) { break; }
       if (now > static_cast<Ticks>(kLongestSeconds * kTicksPerSecond)) {
         return fail(
@@ -153,6 +155,8 @@ class FleetSimulation {
       }
       if (arrival == now) {
         take_arrivals(now);
+      } else if (station == now) {
+        take_stations(now);
       } else if (transfer == now) {
         take_transfers(now);
       } else if (!advance_engine()) {
@@ -162,19 +166,31 @@ class FleetSimulation {
     for (Front& front : fronts_) {
       for (std::size_t i = 0; i < front.size(); ++i) { run_.engines.push_back(front.engine(i).totals()); }
     }
+    run_.stations = stations_.totals();
     ORRERY_ASSERT(in_system_ == 0);
     return std::move(run_);
   }
 
  private:
   void start_clients() {
-    if (load_.clients == 0) { return; }
-    for (; next_ < load_.clients && next_ < std::ssize(load_.requests); ++next_) { timed_.push({0, next_}); }
+    for (std::int64_t client = 0; client < load_.clients && has_next(); ++client) { timed_.push({0, take_next()}); }
   }
 
+  [[nodiscard]] bool has_next() const { return next_ < std::ssize(load_.requests); }
+
+  // The next request that follows no other one.
+  std::int64_t take_next() {
+    const std::int64_t request = next_++;
+    while (!waits_for_.empty() && has_next() && waits_for_[static_cast<std::size_t>(next_)] > 0) { ++next_; }
+    return request;
+  }
+
+  // Of the requests whose arrival is given.
+  [[nodiscard]] Ticks next_listed() const {
+    return load_.clients == 0 && has_next() ? load_.requests[static_cast<std::size_t>(next_)].arrival : kNever;
+  }
   [[nodiscard]] Ticks next_arrival() const {
-    if (load_.clients > 0) { return timed_.empty() ? kNever : timed_.top().at; }
-    return next_ < std::ssize(load_.requests) ? load_.requests[static_cast<std::size_t>(next_)].arrival : kNever;
+    return timed_.empty() ? next_listed() : std::min(next_listed(), timed_.top().at);
   }
 
   void count(std::int64_t change, Ticks now) {
@@ -187,18 +203,33 @@ class FleetSimulation {
   void take_arrivals(Ticks now) {
     woken_.clear();
     while (next_arrival() == now) {
-      std::int64_t request = next_;
-      if (load_.clients > 0) {
+      std::int64_t request = 0;
+      if (next_listed() == now) {
+        request = take_next();
+      } else {
         request = timed_.top().what;
         timed_.pop();
         load_.requests[static_cast<std::size_t>(request)].arrival = now;
-      } else {
-        ++next_;
       }
       count(1, now);
-      send(fronts_.front(), request, now, false);
+      if (stations_.empty()) {
+        send_new(request, now);
+      } else {
+        stations_.arrive(request, now);
+      }
     }
+    if (!stations_.empty()) { stations_.start(now); }
     wake(fronts_.front(), now);
+  }
+
+  void take_stations(Ticks now) {
+    for (const std::int64_t request : stations_.advance(now)) { send_new(request, now); }
+    wake(fronts_.front(), now);
+  }
+
+  void send_new(std::int64_t request, Ticks now) {
+    run_.outcomes[static_cast<std::size_t>(request)].ready = now;
+    send(fronts_.front(), request, now, false);
   }
 
   void send(Front& front, std::int64_t request, Ticks now, bool prefilled) {
@@ -240,7 +271,7 @@ class FleetSimulation {
     engine.advance();
     for (const std::int64_t request : engine.ended()) {
       if (is_last) {
-        end(due.at);
+        end(request, due.at);
       } else {
         hand_over(i, request, due.at);
       }
@@ -250,12 +281,17 @@ class FleetSimulation {
     return ++events_ % kOften != 0 || !options_.keep_going || options_.keep_going(ended_);
   }
 
-  void end(Ticks now) {
+  // Requests that follow arrive a tick later than they could: iterations that start now, on any engine, do not see
+  // them.
+  void end(std::int64_t request, Ticks now) {
     run_.end = now;
     ++ended_;
     count(-1, now);
-    // A tick later: iterations that start now, on any engine, do not see it.
-    if (load_.clients > 0 && next_ < std::ssize(load_.requests)) { timed_.push({now + load_.think + 1, next_++}); }
+    const auto followers = load_.followers_of(request);
+    for (const std::uint32_t follower : followers) {
+      if (--waits_for_[follower] == 0) { timed_.push({now + load_.following[follower].gap + 1, follower}); }
+    }
+    if (load_.clients > 0 && followers.empty() && has_next()) { timed_.push({now + load_.think + 1, take_next()}); }
   }
 
   // One transfer of an engine at a time, in the order of their prompts' ends.
@@ -263,7 +299,7 @@ class FleetSimulation {
     const Request& r = load_.requests[static_cast<std::size_t>(request)];
     const Outcome& outcome = run_.outcomes[static_cast<std::size_t>(request)];
     if (r.output == 1) {
-      end(now);
+      end(request, now);
       return;
     }
     const TransferPolicy& transfer = options_.transfer;
@@ -292,9 +328,11 @@ class FleetSimulation {
   const FleetOptions& options_;
   FleetRun run_;
   std::vector<Front> fronts_;
+  Stations stations_;
   Dues timed_, transfers_, engines_;
   std::vector<Ticks> scheduled_, sending_;
   std::vector<std::size_t> woken_;
+  std::vector<std::int32_t> waits_for_;  // [request], if some follow others
   std::int64_t next_ = 0, in_system_ = 0, ended_ = 0, events_ = 0;
   Ticks counted_ = 0;
 };

@@ -14,6 +14,7 @@
 #include "orrery/config/codec.hpp"
 #include "orrery/core/error.hpp"
 #include "orrery/serving/engine.hpp"
+#include "orrery/serving/station.hpp"
 
 namespace orrery::serving {
 
@@ -44,6 +45,7 @@ struct FleetOptions {
   Routing routing = Routing::least_outstanding;
   Ticks signal_age = 0;  // how old the router's view of engines may be
   TransferPolicy transfer;
+  std::vector<StationOptions> stations;  // that every request passes before the engines
   std::uint64_t seed = 1;
   std::function<bool(std::int64_t done)> keep_going;  // called now and then; false: stop with an error
 };
@@ -51,8 +53,9 @@ struct FleetOptions {
 struct FleetRun {
   std::vector<Outcome> outcomes;      // [request]
   std::vector<EngineTotals> engines;  // of the pools, one after the other
-  Ticks end = 0;                      // when the last request ended
-  double system_integral = 0;         // of the number of requests in the system, over time in seconds
+  std::vector<StationTotals> stations;
+  Ticks end = 0;               // when the last request ended
+  double system_integral = 0;  // of the number of requests in the system, over time in seconds
   std::int64_t most_in_system = 0;
   double transfer_s = 0;  // exposed transfers, sum over requests
 };

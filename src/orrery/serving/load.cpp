@@ -36,7 +36,7 @@ double Draws::gamma(double shape) {
 namespace {
 
 // Purposes of streams of random numbers: a load that differs in its rate alone has the same lengths.
-constexpr std::uint64_t kArrivals = 1, kInputs = 2, kOutputs = 3, kPrefixes = 4;
+constexpr std::uint64_t kArrivals = 1, kInputs = 2, kOutputs = 3, kPrefixes = 4, kTurnInputs = 5, kTurnOutputs = 6;
 
 double gap(Draws& draws, double cv) {
   if (cv == 0.0) { return 1.0; }
@@ -68,26 +68,76 @@ void add_prefixes(Workload& load, const LoadOptions& options) {
   }
 }
 
+// Every request becomes the first turn of a session.
+void add_turns(Workload& load, const LoadOptions& options) {
+  if (options.turns <= 1) { return; }
+  const std::vector<Request> heads = std::move(load.requests);
+  const auto turns = static_cast<std::size_t>(options.turns);
+  Draws inputs(options.seed, kTurnInputs), outputs(options.seed, kTurnOutputs);
+  load.requests.clear();
+  load.requests.reserve(heads.size() * turns);
+  load.first_follower.push_back(0);
+  for (std::size_t i = 0; i < heads.size(); ++i) {
+    Request request = heads[i];
+    request.session = static_cast<std::int32_t>(i);
+    for (std::size_t turn = 0; turn < turns; ++turn) {
+      if (turn > 0) {
+        request.input += request.output + length_of(inputs, options.turn_input, options) + options.added;
+        request.output = length_of(outputs, options.output, options);
+      }
+      load.requests.push_back(request);
+      load.following.push_back({turn > 0 ? 1 : 0, turn > 0 ? load.think : 0});
+      if (turn + 1 < turns) { load.followers.push_back(static_cast<std::uint32_t>(load.requests.size())); }
+      load.first_follower.push_back(static_cast<std::uint32_t>(load.followers.size()));
+    }
+  }
+}
+
+// The blocks of a session's last prompt: those of its shared prefix, then its own. Earlier prompts are their beginning.
+void add_session_blocks(Workload& load, const LoadOptions& options) {
+  if (options.turns <= 1) { return; }
+  load.block_tokens = kPrefixBlock;
+  auto id = static_cast<std::uint32_t>(load.block_ids.size());  // prefixes have the ids below
+  const auto turns = static_cast<std::size_t>(options.turns);
+  for (std::size_t head = 0; head < load.requests.size(); head += turns) {
+    const Request first = load.requests[head];
+    const auto at = static_cast<std::uint32_t>(load.block_ids.size());
+    const auto blocks = load.requests[head + turns - 1].input / kPrefixBlock;
+    for (std::int64_t block = 0; block < blocks; ++block) {
+      const auto shared = static_cast<std::uint32_t>(block);
+      const std::uint32_t prefix = shared < first.blocks ? load.block_ids[first.first_block + shared] : id++;
+      load.block_ids.push_back(prefix);
+    }
+    for (std::size_t i = head; i < head + turns; ++i) {
+      load.requests[i].first_block = at;
+      load.requests[i].blocks = static_cast<std::uint32_t>(load.requests[i].input / kPrefixBlock);
+    }
+  }
+}
+
 }  // namespace
 
 Workload generated(const LoadOptions& options) {
   Workload load;
   load.clients = options.clients;
   load.think = ticks_of(options.think);
-  load.requests.reserve(static_cast<std::size_t>(options.requests));
+  const std::int64_t heads = (options.requests + options.turns - 1) / options.turns;
+  load.requests.reserve(static_cast<std::size_t>(heads));
   Draws arrivals(options.seed, kArrivals), inputs(options.seed, kInputs), outputs(options.seed, kOutputs);
   double at = 0.0;  // in mean gaps, so that rates share their draws
-  for (std::int64_t i = 0; i < options.requests; ++i) {
+  for (std::int64_t i = 0; i < heads; ++i) {
     Request request;
     if (options.rate > 0.0) {
       at += gap(arrivals, options.cv);
       request.arrival = ticks_of(Seconds(at / options.rate));
     }
-    request.input = length_of(inputs, options.input, options);
+    request.input = length_of(inputs, options.input, options) + options.added;
     request.output = length_of(outputs, options.output, options);
     load.requests.push_back(request);
   }
   add_prefixes(load, options);
+  add_turns(load, options);
+  add_session_blocks(load, options);
   return load;
 }
 

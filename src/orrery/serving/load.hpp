@@ -38,10 +38,15 @@ struct LoadOptions {
   double range = 1.0;                                 // lengths are uniform from this part of them to the whole
   double length_cv = 0.0;                             // lengths are log-normal with these means; 0: by range
   std::int64_t prefix_groups = 0, prefix_tokens = 0;  // the first tokens of an input are those of a random group
+  // Sessions: the prompt of a later turn is all that was said before, and new tokens. Arrivals and clients are of
+  // sessions; `requests` is rounded up to whole ones.
+  std::int64_t turns = 1;
+  std::int64_t added = 0;       // tokens that stages before the engine add to every prompt
+  std::int64_t turn_input = 0;  // new tokens of a later turn, distributed as inputs are
   std::uint64_t seed = 1;
 };
 
-inline constexpr std::int64_t kPrefixBlock = 16;  // tokens of the blocks of shared prefixes
+inline constexpr std::int64_t kPrefixBlock = 16;  // tokens of the blocks of shared prefixes and of sessions
 
 [[nodiscard]] Workload generated(const LoadOptions& options);
 

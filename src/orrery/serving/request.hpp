@@ -17,20 +17,38 @@ struct Request {
   std::uint32_t first_block = 0, blocks = 0;  // of Workload::block_ids: blocks of the prompt, by content
 };
 
-// Requests in the order of arrival. Under a closed loop arrivals are set during the run.
+// A request that arrives when others have ended: a later turn of a session.
+struct Following {
+  std::int32_t waits_for = 0;  // requests that must end before it arrives; 0: it has an arrival of its own
+  Ticks gap = 0;               // from the end of the last of them to its arrival
+};
+
+// Requests in the order of arrival; those that follow others anywhere behind them. Under a closed loop, and of requests
+// that follow others, arrivals are set during the run.
 struct Workload {
   std::vector<Request> requests;
   std::vector<std::uint32_t> block_ids;
   std::int64_t block_tokens = 0;  // tokens of a block; the last block of a prompt may be partial
   std::int64_t clients = 0;       // closed loop: requests in flight; 0: open loop
-  Ticks think = 0;                // closed loop: from an answer to the next request of the client
+  Ticks think = 0;                // closed loop: from an answer to the next request (or session) of the client
 
+  // Sessions; empty if no request follows another one. A session ends with one request that nothing follows.
+  std::vector<Following> following;           // [request]
+  std::vector<std::uint32_t> first_follower;  // [request + 1], of `followers`
+  std::vector<std::uint32_t> followers;       // requests that wait for the end of a request
+
+  [[nodiscard]] std::span<const std::uint32_t> followers_of(std::int64_t request) const {
+    if (followers.empty()) { return {}; }
+    const auto i = static_cast<std::size_t>(request);
+    return std::span(followers).subspan(first_follower[i], first_follower[i + 1] - first_follower[i]);
+  }
   [[nodiscard]] std::span<const std::uint32_t> blocks_of(const Request& request) const {
     return std::span(block_ids).subspan(request.first_block, request.blocks);
   }
 };
 
 struct Outcome {
+  Ticks ready = -1;      // arrival at the engines, after the stages before them
   Ticks scheduled = -1;  // start of the first iteration that computes a part of the prompt
   Ticks first = -1;      // end of the iteration that generates the first token
   Ticks last = -1;

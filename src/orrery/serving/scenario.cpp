@@ -79,9 +79,17 @@ void add_load(Record<Scenario>& record) {
       .optional("prefix_groups", &S::prefix_groups, "prompts begin with one of so many shared prefixes",
                 {.min = 0, .max = 1'000'000})
       .optional("prefix_tokens", &S::prefix_tokens, "tokens of a shared prefix", {.min = 0, .max = kMostTokens})
+      .optional("turns", &S::turns,
+                "requests of a session; each prompt has all that was said before; --rate and --concurrency then count "
+                "sessions",
+                {.min = 1, .max = 10'000})
+      .optional("turn_tokens", &S::turn_tokens, "new tokens of the prompt of a later turn; default: --isl",
+                {.min = 1, .max = kMostTokens})
       .optional("requests", &S::requests, "requests of the run; default: 1,000, ten for each client, or the trace",
                 {.min = 1, .max = kMostRequests})
-      .optional("think", &S::think, "time of a client between an answer and its next request", {.max = Seconds(1e5)})
+      .optional("think", &S::think,
+                "time of a client between an answer and its next request, and between the turns of a session",
+                {.max = Seconds(1e5)})
       .optional("warm_up", &S::warm_up, "part of the requests that statistics leave out", {.min = 0.0, .max = 0.99})
       .optional("seed", &S::seed, "of random numbers; the same seed gives the same requests at every rate")
       .optional("slo", &S::slo, "service level: \"ttft_p99=2s tpot_p99=50ms\" (ttft, tpot, e2e; mean, p50, p90, p99)");
@@ -144,11 +152,19 @@ std::vector<Diagnostic> problems(const Scenario& scenario) {
   if (!scenario.trace.empty() && (scenario.length_range != 1.0 || scenario.length_cv != 0.0)) {
     wrong("--length-range", "is not valid with --trace, which has lengths");
   }
+  if (!scenario.trace.empty() && scenario.turns > 1) {
+    wrong("--turns", "is not valid with --trace; give the sessions as its column session");
+  }
+  if (scenario.turn_tokens && scenario.turns == 1) {
+    wrong("--turn-tokens", "has an effect with --turns of at least 2 only");
+  }
   return found;
 }
 
 Result<Workload> workload_of(const Scenario& scenario) {
   const std::int64_t clients = scenario.concurrency.value_or(0);
+  std::int64_t added = 0;
+  for (const Stage& stage : scenario.stages) { added += stage.adds_tokens; }
   if (!scenario.trace.empty()) {
     TraceOptions options;
     options.requests = scenario.requests;
@@ -158,11 +174,13 @@ Result<Workload> workload_of(const Scenario& scenario) {
     options.think = scenario.think;
     options.rate = scenario.rate;
     options.seed = static_cast<std::uint64_t>(scenario.seed);
-    return trace_of(scenario.trace, options);
+    ORRERY_TRY(load, trace_of(scenario.trace, options));
+    for (Request& request : load.requests) { request.input += added; }
+    return load;
   }
   LoadOptions options;
   constexpr std::int64_t kUsual = 1000, kPerClient = 10;
-  options.requests = scenario.requests.value_or(clients > 0 ? kPerClient * clients : kUsual);
+  options.requests = scenario.requests.value_or(clients > 0 ? kPerClient * clients * scenario.turns : kUsual);
   options.rate = scenario.rate.value_or(0.0);
   options.cv = scenario.cv;
   options.clients = clients;
@@ -173,6 +191,9 @@ Result<Workload> workload_of(const Scenario& scenario) {
   options.length_cv = scenario.length_cv;
   options.prefix_groups = scenario.prefix_groups;
   options.prefix_tokens = scenario.prefix_tokens;
+  options.turns = scenario.turns;
+  options.added = added;
+  options.turn_input = scenario.turn_tokens.value_or(scenario.isl);
   options.seed = static_cast<std::uint64_t>(scenario.seed);
   return generated(options);
 }
@@ -185,7 +206,7 @@ std::string load_text(const Scenario& s) {
     const std::string kind = s.cv == 1.0 || !s.trace.empty() ? "Poisson"
                              : s.cv == 0.0                   ? "constant"
                                                              : fmt::format("gamma, cv {}", s.cv);
-    arrivals = fmt::format("{} requests/s ({})", *s.rate, kind);
+    arrivals = fmt::format("{} {}/s ({})", *s.rate, s.turns > 1 ? "sessions" : "requests", kind);
   } else {
     arrivals =
         s.trace_speed == 1.0 ? "arrivals of the trace" : fmt::format("arrivals of the trace x {}", s.trace_speed);
@@ -194,7 +215,10 @@ std::string load_text(const Scenario& s) {
   const std::string range = s.length_cv > 0.0      ? fmt::format(", log-normal with cv {}", s.length_cv)
                             : s.length_range < 1.0 ? fmt::format(", uniform from {} of that", s.length_range)
                                                    : "";
-  return fmt::format("{}, {} tokens in, {} out{}", arrivals, s.isl, s.osl, range);
+  const std::string sessions = s.turns > 1 ? fmt::format(", sessions of {} turns with {} new tokens each", s.turns,
+                                                         s.turn_tokens.value_or(s.isl))
+                                           : "";
+  return fmt::format("{}, {} tokens in, {} out{}{}", arrivals, s.isl, s.osl, range, sessions);
 }
 
 }  // namespace orrery::serving

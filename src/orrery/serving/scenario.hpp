@@ -11,6 +11,7 @@
 #include "orrery/serving/engine_settings.hpp"
 #include "orrery/serving/fleet.hpp"
 #include "orrery/serving/load.hpp"
+#include "orrery/serving/stage.hpp"
 
 namespace orrery::serving {
 
@@ -41,10 +42,14 @@ struct Scenario {
   std::int64_t isl = 1024, osl = 128;
   double length_range = 1.0, length_cv = 0.0;
   std::int64_t prefix_groups = 0, prefix_tokens = 0, trace_block_tokens = 512;
+  std::int64_t turns = 1;
+  std::optional<std::int64_t> turn_tokens;
   std::optional<std::int64_t> requests;
   Seconds think;
   double warm_up = 0.0;
   std::int64_t seed = 1;
+
+  std::vector<Stage> stages;  // not a field of the record: lists of mappings are in files only
 
   std::string slo;
   Routing routing = Routing::least_outstanding;

@@ -28,7 +28,7 @@ struct Times {
 
 Times times_of(const Request& request, const Outcome& outcome, double overhead) {
   Times times{};
-  times.queue = seconds_of(outcome.scheduled - request.arrival);
+  times.queue = seconds_of(outcome.scheduled - outcome.ready);
   times.prefill = seconds_of(outcome.first - outcome.scheduled);
   times.ttft = seconds_of(outcome.first - request.arrival) + overhead;
   times.e2e = seconds_of(outcome.last - request.arrival) + overhead;
@@ -61,6 +61,24 @@ void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, c
     pool.prefill_share = part(prefill, busy);
     pool.mean_batch = part(batch, busy);
     result.kv_peak = std::max(result.kv_peak, pool.kv_peak);
+  }
+}
+
+void summarise_stages(results::Serving& result, const FleetRun& run, std::size_t skipped, double duration) {
+  for (std::size_t k = 0; k < run.stations.size(); ++k) {
+    const StationTotals& totals = run.stations[k];
+    results::ServingStage& stage = result.stages[k];
+    std::vector<double> waits, times;
+    for (std::size_t i = skipped; i < totals.times.size(); ++i) {
+      waits.push_back(seconds_of(totals.waits[i]));
+      times.push_back(seconds_of(totals.times[i]));
+    }
+    stage.wait = distribution_of(std::move(waits));
+    stage.time = distribution_of(std::move(times));
+    stage.share = part(stage.time.mean, result.e2e.mean);
+    stage.mean_batch = part(static_cast<double>(totals.served), static_cast<double>(totals.batches));
+    stage.mean_inside = part(totals.inside_integral, duration);
+    if (stage.servers > 0) { stage.utilisation = part(totals.busy_s, duration * static_cast<double>(stage.servers)); }
   }
 }
 
@@ -158,6 +176,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
     level.attained = part(static_cast<double>(attained[k]), measured);
   }
   summarise_pools(result, pools, run, result.duration_s);
+  summarise_stages(result, run, skipped, result.duration_s);
 }
 
 Result<std::vector<results::ServiceLevel>> read_slo(std::string_view text) {

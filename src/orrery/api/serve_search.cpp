@@ -1,0 +1,268 @@
+// Units of a search at their highest loads, and as whole fleets.
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "orrery/api/serve_search.hpp"
+#include "orrery/config/units_text.hpp"
+#include "orrery/core/parallel_for.hpp"
+#include "orrery/core/text.hpp"
+
+namespace orrery::api::serve_search {
+
+namespace {
+
+std::string degrees_text(const Degrees& d, bool has_experts) {
+  std::vector<std::string> parts = {fmt::format("tp {}", d.tp)};
+  if (d.pp > 1) { parts.push_back(fmt::format("pp {}", d.pp)); }
+  if (d.attention_dp > 1) { parts.push_back(fmt::format("attention dp {}", d.attention_dp)); }
+  if (has_experts && d.ep > 1) { parts.push_back(fmt::format("ep {}", d.ep)); }
+  return fmt::format("{} x ({})", d.replicas, join(parts, ", "));
+}
+
+bool is_better(const ServingCandidate& a, const ServingCandidate& b) {
+  return a.value != b.value ? a.value > b.value : a.gpus < b.gpus;
+}
+
+}  // namespace
+
+void add_hourly(ServingCandidate& candidate) {
+  const results::Serving& s = candidate.result;
+  constexpr double kSecondsPerHour = 3600.0, kMillion = 1e6;
+  if (s.usd_per_million_tokens) {
+    candidate.usd_per_hour = *s.usd_per_million_tokens / kMillion * s.output_tokens_per_s * kSecondsPerHour;
+  }
+  if (s.joules_per_token) { candidate.watts = *s.joules_per_token * s.output_tokens_per_s; }
+}
+
+results::ServingDegrees plain(const Degrees& d) { return {d.tp, d.pp, d.ep, d.attention_dp, d.replicas}; }
+
+ServeRequest Search::request_of(const Unit& unit, std::int64_t units) const {
+  ServeRequest request = request_.base;
+  serving::Scenario& s = request.scenario;
+  s.devices.reset();
+  s.concurrency.reset();
+  s.rate = unit.start * static_cast<double>(units);
+  const Degrees& d = unit.engine;
+  s.tp = d.tp, s.pp = d.pp, s.ep = d.ep, s.attention_dp = d.attention_dp;
+  s.replicas = d.replicas * units;
+  s.prefill_replicas = 0;
+  if (unit.prefill) {
+    s.prefill_replicas = unit.prefill->replicas * units;
+    s.prefill_tp = unit.prefill->tp, s.prefill_ep = unit.prefill->ep;
+    s.prefill_attention_dp = unit.prefill->attention_dp;
+  }
+  return request;
+}
+
+std::string Search::text_of(const Unit& unit, std::int64_t units) const {
+  const auto times = [&](Degrees d) {
+    d.replicas *= units;
+    return degrees_text(d, model().has_experts());
+  };
+  if (!unit.prefill) { return times(unit.engine); }
+  return fmt::format("prefill {}, decode {}", times(*unit.prefill), times(unit.engine));
+}
+
+double Search::value_of(const ServingCandidate& c) const {
+  if (request_.for_traffic) { return -spent(c) / c.load; }
+  switch (request_.objective) {
+    case ServeObjective::gpu: return c.load / static_cast<double>(request_.devices);
+    case ServeObjective::usd: return c.result.usd_per_million_tokens ? 1e6 / *c.result.usd_per_million_tokens : 0.0;
+    case ServeObjective::watt: return c.result.joules_per_token ? 1.0 / *c.result.joules_per_token : 0.0;
+  }
+  return 0.0;
+}
+
+// `units` copies of the unit at the highest load that they carry within the service level.
+Tried Search::tried(const Unit& unit, std::int64_t units) const {
+  Tried result;
+  const ServeRequest request = request_of(unit, units);
+  const auto prepared = prepare_serving(inputs_, request, &unit.settings);
+  if (!prepared) {
+    result.why = prepared.error().text();
+    return result;
+  }
+  auto curve = goodput_curve(*prepared, request.scenario);
+  if (!curve) {
+    result.is_missed = curve.error().answer_is_no;
+    result.why = curve.error().diagnostics.front().message;
+    constexpr double kHardlyAny = 1e-3;
+    const auto idle = serving_probe(*prepared, request.scenario, kHardlyAny * load_of(request.scenario));
+    for (const auto& level : idle ? idle->result.slo : std::vector<results::ServiceLevel>{}) {
+      result.excess = std::max(result.excess, level.reached_s / level.limit_s);
+    }
+    return result;
+  }
+  result.runs = static_cast<std::int64_t>(curve->points.size());
+  for (const auto& [load, s] : curve->points) {
+    if (s.tpot.mean <= 0) { continue; }
+    result.trades.push_back(
+        {s.output_tokens_per_s / static_cast<double>(s.gpus), 1.0 / s.tpot.mean, s.meets_slo(), text_of(unit, units)});
+  }
+  auto& best = curve->points[*curve->best];
+  ServingCandidate found;
+  found.engine = plain(unit.engine);
+  found.engine.replicas *= units;
+  if (unit.prefill) {
+    found.prefill = plain(*unit.prefill);
+    found.prefill->replicas *= units;
+  }
+  found.max_batched_tokens = unit.settings.max_batched_tokens;
+  found.max_sequences = unit.settings.max_sequences;
+  found.units = units;
+  found.gpus = best.result.gpus;
+  found.load = best.load;
+  found.text = text_of(unit, units);
+  found.result = std::move(best.result);
+  add_hourly(found);
+  result.candidate = std::move(found);
+  return result;
+}
+
+void Search::report(std::int64_t done) const {
+  if (request_.progress) { request_.progress(done, static_cast<std::int64_t>(units_.size())); }
+}
+
+// A trade is on the front if no other one has more of both; points within 2 % of the one before are left out.
+std::vector<results::ServingTrade> front_of(std::vector<results::ServingTrade> trades) {
+  std::stable_sort(trades.begin(), trades.end(), [](const auto& a, const auto& b) {
+    return a.tokens_per_s_per_user != b.tokens_per_s_per_user ? a.tokens_per_s_per_user > b.tokens_per_s_per_user
+                                                              : a.tokens_per_s_per_gpu > b.tokens_per_s_per_gpu;
+  });
+  std::vector<results::ServingTrade> front;
+  for (auto& trade : trades) {
+    constexpr double kApart = 1.02;
+    if (front.empty() || trade.tokens_per_s_per_gpu > kApart * front.back().tokens_per_s_per_gpu) {
+      front.push_back(std::move(trade));
+    }
+  }
+  return front;
+}
+
+// Which limit the deployment is closest to.
+void Search::add_limit(const ServingCandidate& best, std::vector<std::string>& lines) const {
+  const results::ServiceLevel* binding = nullptr;
+  for (const auto& level : best.result.slo) {
+    const bool is_tighter =
+        binding == nullptr || level.reached_s / level.limit_s > binding->reached_s / binding->limit_s;
+    if (is_tighter) { binding = &level; }
+  }
+  if (binding != nullptr) {
+    lines.push_back(fmt::format("{}_{} limits the best deployment: {} of {}", binding->metric, binding->measure,
+                                config::format_seconds(Seconds(binding->reached_s)),
+                                config::format_seconds(Seconds(binding->limit_s))));
+  }
+}
+
+std::vector<std::string> Search::explanation(const std::vector<ServingCandidate>& ranked) const {
+  std::vector<std::string> lines;
+  const ServingCandidate& best = ranked.front();
+  add_limit(best, lines);
+  const auto compare = [&](const std::string& what, const auto& is_one) {
+    const auto other = std::find_if(ranked.begin(), ranked.end(), is_one);
+    if (other == ranked.end()) {
+      lines.push_back(fmt::format("{}: no deployment meets the service level", what));
+    } else {
+      lines.push_back(fmt::format("{}: {}, {:.1f} % less", what, other->text, 100 * (1 - other->value / best.value)));
+    }
+  };
+  if (request_.pools == Pools::both) {
+    const bool pair = best.prefill.has_value();
+    compare(pair ? "best with one pool" : "best disaggregated one",
+            [&](const auto& c) { return c.prefill.has_value() != pair; });
+  }
+  std::set<std::int64_t> degrees;
+  for (const Shape& shape : shapes_) { degrees.insert(shape.degrees.tp); }
+  degrees.erase(best.engine.tp);
+  for (const std::int64_t tp : degrees) {
+    compare(fmt::format("best with tp {}", tp), [&](const auto& c) { return c.engine.tp == tp; });
+  }
+  return lines;
+}
+
+// Every unit at its highest load, in the order of `units_`.
+std::vector<Tried> Search::tried_units() const {
+  std::vector<Tried> all(units_.size());
+  std::mutex mutex;
+  std::int64_t done = 0;
+  parallel_for(units_.size(), request_.threads, [&](std::size_t i) {
+    all[i] = tried(units_[i], 1);
+    const std::lock_guard lock(mutex);
+    report(++done);
+  });
+  return all;
+}
+
+// Counts and the front into `plan`; the units that meet the service level, best first, loads of all their copies.
+std::vector<Search::Ranked> Search::ranked_units(std::vector<Tried> all, ServingPlan& plan) const {
+  std::vector<Ranked> ranked;
+  std::vector<results::ServingTrade> trades;
+  std::string nearest, why = why_infeasible_;
+  double least_excess = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Tried& one = all[i];
+    plan.simulated_runs += one.runs;
+    trades.insert(trades.end(), one.trades.begin(), one.trades.end());
+    if (one.candidate) {
+      ServingCandidate candidate = std::move(*one.candidate);
+      if (!request_.for_traffic) {
+        candidate.units = request_.devices / units_[i].gpus();
+        candidate.load *= static_cast<double>(candidate.units);
+        candidate.text = text_of(units_[i], candidate.units);
+      }
+      candidate.value = value_of(candidate);
+      ranked.push_back({std::move(candidate), i});
+      continue;
+    }
+    ++(one.is_missed ? plan.missed : plan.infeasible);
+    if (!one.is_missed) {
+      why = one.why;
+    } else if (nearest.empty() || one.excess < least_excess) {
+      nearest = text_of(units_[i], 1) + ": " + one.why;
+      least_excess = one.excess;
+    }
+  }
+  plan.front = front_of(std::move(trades));
+  if (ranked.empty()) {
+    plan.nothing = nearest.empty() ? fmt::format("no deployment can run: {}", why)
+                                   : fmt::format("no deployment meets the service level; {}", nearest);
+  }
+  std::stable_sort(ranked.begin(), ranked.end(),
+                   [](const Ranked& a, const Ranked& b) { return is_better(a.candidate, b.candidate); });
+  return ranked;
+}
+
+// The best settings of each combination of degrees; the first `top` of them simulated as whole fleets, then the others.
+std::vector<ServingCandidate> Search::fleets(std::vector<Ranked> ranked, ServingPlan& plan) const {
+  std::vector<ServingCandidate> others;
+  std::set<std::string> seen;
+  for (Ranked& one : ranked) {
+    if (!seen.insert(one.candidate.text).second) { continue; }
+    if (plan.best.size() >= request_.top) {
+      others.push_back(std::move(one.candidate));
+      continue;
+    }
+    if (one.candidate.units == 1) {
+      plan.best.push_back(std::move(one.candidate));
+      continue;
+    }
+    Unit unit = units_[one.unit];
+    unit.start = one.candidate.load / static_cast<double>(one.candidate.units);
+    Tried fleet = tried(unit, one.candidate.units);
+    plan.simulated_runs += fleet.runs;
+    if (fleet.candidate) {
+      fleet.candidate->value = value_of(*fleet.candidate);
+      plan.best.push_back(std::move(*fleet.candidate));
+    }
+  }
+  std::stable_sort(plan.best.begin(), plan.best.end(), is_better);
+  std::vector<ServingCandidate> all = plan.best;
+  all.insert(all.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
+  return all;
+}
+
+}  // namespace orrery::api::serve_search

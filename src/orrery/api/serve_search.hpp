@@ -1,0 +1,101 @@
+// The search of `orrery plan --task serve`. Private to the room.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orrery/api/serve_plan.hpp"
+#include "orrery/api/serve_run.hpp"
+
+namespace orrery::api::serve_search {
+
+using results::ServingCandidate;
+using results::ServingPlan;
+using serving::Degrees;
+using serving::EngineSettings;
+
+// Engines of one kind that fit, and what one of them can do by its prices alone.
+struct Shape {
+  Degrees degrees;
+  double prefill_rate = 0, decode_rate = 0;  // requests per second
+};
+
+// The unit that is simulated, and how often the devices hold it.
+struct Unit {
+  Degrees engine;
+  std::optional<Degrees> prefill;
+  EngineSettings settings;
+  double start = 1;  // load at which the bisection begins
+
+  [[nodiscard]] std::int64_t gpus() const { return engine.gpus() + (prefill ? prefill->gpus() : 0); }
+};
+
+// What became of a unit.
+struct Tried {
+  std::optional<ServingCandidate> candidate;
+  std::vector<results::ServingTrade> trades;
+  std::int64_t runs = 0;
+  bool is_missed = false;
+  double excess = 0;  // missed: by how much the worst limit is exceeded when hardly anything arrives, as a ratio
+  std::string why;    // there is no candidate
+};
+
+[[nodiscard]] results::ServingDegrees plain(const Degrees& degrees);
+
+// Dollars per hour and watts of the whole fleet, from those of its tokens.
+void add_hourly(ServingCandidate& candidate);
+
+class Search {
+ public:
+  Search(ServingInputs& inputs, const ServePlanRequest& request) : inputs_(inputs), request_(request) {}
+
+  Result<ServingPlan> run();
+
+ private:
+  [[nodiscard]] const workload::Model& model() const { return inputs_.model(); }
+  Result<void> read_load();
+  Result<void> find_shapes();
+  void add_shape(const Degrees& degrees);
+  [[nodiscard]] std::vector<EngineSettings> knobs(bool all) const;
+  void add_engines();
+  void add_pairs();
+  [[nodiscard]] ServeRequest request_of(const Unit& unit, std::int64_t units) const;
+  [[nodiscard]] Tried tried(const Unit& unit, std::int64_t units) const;
+  [[nodiscard]] double value_of(const ServingCandidate& candidate) const;
+  [[nodiscard]] std::string text_of(const Unit& unit, std::int64_t units) const;
+  void add_limit(const ServingCandidate& best, std::vector<std::string>& lines) const;
+  struct Ranked {
+    ServingCandidate candidate;
+    std::size_t unit = 0;  // of units_
+  };
+  struct Sized {
+    std::optional<ServingCandidate> candidate;  // none: no number of engines within --devices suffices
+    std::int64_t runs = 0;
+  };
+  [[nodiscard]] std::vector<Tried> tried_units() const;
+  [[nodiscard]] std::vector<Ranked> ranked_units(std::vector<Tried> all, ServingPlan& plan) const;
+  [[nodiscard]] std::vector<ServingCandidate> fleets(std::vector<Ranked> ranked, ServingPlan& plan) const;
+  void report(std::int64_t done) const;
+  [[nodiscard]] std::vector<std::string> explanation(const std::vector<ServingCandidate>& ranked) const;
+  // serve_traffic.cpp: the load is given, and the accelerators are wanted.
+  [[nodiscard]] double spent(const ServingCandidate& candidate) const;
+  [[nodiscard]] std::vector<Ranked> to_size(std::vector<Ranked> ranked) const;
+  [[nodiscard]] Result<Sized> smallest(const Ranked& one) const;
+  [[nodiscard]] ServingCandidate sized_candidate(const Unit& unit, results::Serving result) const;
+  void size_for_traffic(std::vector<Ranked> ranked, ServingPlan& plan) const;
+
+  ServingInputs& inputs_;
+  const ServePlanRequest& request_;
+  double input_ = 1, output_ = 1;  // mean tokens
+  double traffic_ = 0;             // requests per second, if the load is given
+  std::int64_t most_ = 0;          // accelerators of a unit
+  std::optional<double> tpot_limit_;
+  std::vector<Shape> shapes_;
+  std::vector<Unit> units_;
+  std::int64_t infeasible_ = 0, matched_out_ = 0;
+  std::string why_infeasible_;
+};
+
+}  // namespace orrery::api::serve_search
