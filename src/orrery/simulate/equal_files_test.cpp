@@ -80,7 +80,7 @@ TEST_F(EqualFiles, links_are_equal_and_files_that_cannot_be_read_are_not) {
 // Of a link, a missing file and an empty one among short and long files.
 TEST_F(EqualFiles, files_that_are_known_to_be_regular_compare_alike) {
   const std::string large(200'000, 'x');
-  std::vector<std::string> files = {written("a", "abc"), written("b", large), file("missing"), written("c", "abc"),
+  std::vector<std::string> files = {written("a", "abc"), written("b", large), file("missing"),    written("c", "abc"),
                                     written("d", ""),    written("e", large), written("f", "abd")};
   fs::create_symlink(files[3], file("soft"));
   files.push_back(file("soft"));
@@ -90,7 +90,8 @@ TEST_F(EqualFiles, files_that_are_known_to_be_regular_compare_alike) {
   EXPECT_EQ(first_equal_files(files, 1, {true, false, false, false, true, true, true, false}), expected);
 }
 
-// Names with zeros in front, other prefixes and extensions, links and folders are not listed; few ranks are not, either.
+// Names with zeros in front, other prefixes and extensions, links and folders are not listed; few ranks are not,
+// either.
 TEST_F(EqualFiles, a_listing_names_the_regular_files_of_ranks_only) {
   for (const char* name : {"w.0.et", "w.7.et", "w.63.et", "w.64.et", "w.08.et", "w.9.et.gz", "w.et", "ww.10.et",
                            "w.11x.et", "w.-12.et", "w..et", "w.13.ET"}) {

@@ -74,8 +74,8 @@ class GraphReader {
     const std::vector<bool> are_listed =
         files_.graphs.empty() ? listed_files(files_.workload, ranks) : std::vector<bool>(ranks);
     parallel_for(ranks, files_.threads, [&](std::size_t rank) {
-      job_.files[rank] = are_listed[rank] ? fmt::format("{}.{}.et", files_.workload, rank)
-                                          : graph_file(files_, rank).value_or("");
+      job_.files[rank] =
+          are_listed[rank] ? fmt::format("{}.{}.et", files_.workload, rank) : graph_file(files_, rank).value_or("");
     });
     const std::vector<std::uint32_t> first = first_equal_files(job_.files, files_.threads, are_listed);
     std::vector<std::uint32_t> different;

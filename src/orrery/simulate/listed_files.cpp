@@ -12,8 +12,8 @@ namespace orrery::simulate {
 
 namespace {
 
-constexpr std::size_t kFewRanks = 64;          // are asked for one by one
-constexpr std::size_t kMostEntries = 4;        // per rank
+constexpr std::size_t kFewRanks = 64;    // are asked for one by one
+constexpr std::size_t kMostEntries = 4;  // per rank
 constexpr std::string_view kExtension = ".et";
 
 struct CloseFolder {
