@@ -59,6 +59,7 @@ RandomCase random_case() {
   s.max_sequences = *rc::gen::inRange<std::int64_t>(1, 20);
   s.max_batched_tokens = *rc::gen::element<std::int64_t>(32, 100, 1000);
   s.chunked_prefill = *rc::gen::arbitrary<bool>();
+  s.poll_interval = *rc::gen::element<std::int64_t>(1, 1, 3, 10);
   s.long_prefill_threshold = *rc::gen::element<std::int64_t>(0, 24);
   const std::int64_t longest = options.input + options.output + 2 * s.block_tokens;
   c.fleet.shape.blocks = (longest * *rc::gen::inRange<std::int64_t>(1, 4)) / s.block_tokens + 4;
