@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "orrery/api/serve_run.hpp"
+#include "orrery/estimate/spread.hpp"
 
 namespace orrery::api {
 
@@ -19,7 +20,13 @@ Result<PreparedServing> prepared(const std::string& data_directory, const ServeR
 
 Result<results::Serving> serve(const std::string& data_directory, const ServeRequest& request) {
   ORRERY_TRY(ready, prepared(data_directory, request));
-  return run_serving(ready, request.scenario, request.each);
+  ORRERY_TRY(result, run_serving(ready, request.scenario, request.each));
+  ORRERY_TRY(spreads, estimate::load_spreads(data_directory));
+  for (const char* metric : {"ttft", "tpot", "throughput"}) {
+    const auto range = estimate::uncertainty_of(spreads, {std::string("serving ") + metric}, Seconds(1.0));
+    if (range) { result.ranges.push_back({metric, range->p10.value(), range->p90.value()}); }
+  }
+  return result;
 }
 
 Result<results::ServingCurve> serve_sweep(const std::string& data_directory, const ServeRequest& request) {

@@ -54,6 +54,10 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
                     "looks at once",
                     {.min = 1, .max = 1000000})
           .optional("step_host", &E::step_host, "host time of an iteration that the device waits for")
+          .optional("expert_layer_host", &E::expert_layer_host,
+                    "host time to launch a layer with experts in an iteration with prompts, which takes at least the sum")
+          .optional("transfer_setup", &E::transfer_setup,
+                    "time of a request between a prefill and a decode engine (handshake, polling), besides its bytes")
           .optional("request_overhead", &E::request_overhead,
                     "time of a request outside the engine before its first token (HTTP, tokeniser)")
           .optional("sources", &E::sources, "figure: where it was read");

@@ -53,6 +53,9 @@ ProgramPrice::ProgramPrice(const workload::Model& model, const hardware::Cluster
       collectives_(fabric_),
       lowerer_(model, cluster, stack) {
   find_prompt_cores();
+  for (std::int64_t layer = 0; layer < model.depth(); ++layer) {
+    if (workload::layer_kind(model, layer).experts) { prompt_host_ += options.expert_host; }
+  }
 }
 
 parallel::Job ProgramPrice::job_of(std::int64_t per_rank, std::int64_t prompt) const {
@@ -260,7 +263,8 @@ Ticks ProgramPrice::mixed(const MixedStep& step) {
   Seconds time = linear_time(of_rank);
   if (step.sampling > 0) { time += table(captured_size(per_rank(step.sampling), options_.largest_graph)).head; }
   time += prompt_time(step.chunks);
-  Ticks ticks = ticks_of(time);
+  // A prompt of which one token is left joins a captured decode step.
+  Ticks ticks = ticks_of(longest > 1 ? max(time, prompt_host_) : time);
   if (step.decodes > 0) { ticks += core_line(step.decodes, step.contexts).at; }
   return ticks;
 }

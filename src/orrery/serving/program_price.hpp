@@ -38,6 +38,7 @@ struct PriceOptions {
   std::int64_t drafts = 0;
   double tokens_per_step = 1.0;
   double draft_layers = 1.0;
+  Seconds expert_host;  // of the host, for each layer with experts in an iteration with prompts
 };
 
 // What one engine runs on.
@@ -104,6 +105,7 @@ class ProgramPrice final : public StepPrice {
   std::vector<Table*> found_;          // the same by number, as far as it is small
   std::vector<double> linear_;         // [tokens of a rank]: seconds; negative: not known
   std::vector<PromptCore> prompt_cores_;
+  Seconds prompt_host_;  // of an iteration with prompts, for its layers with experts
 };
 
 }  // namespace orrery::serving
