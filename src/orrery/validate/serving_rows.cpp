@@ -127,6 +127,8 @@ serving::Degrees degrees_of(const ServingRow& row, std::int64_t gpus, std::optio
   d.tp = tp.value_or(ranks);
   if (row.family.starts_with("inferencex")) {
     d.attention_dp = dp_attn.value_or(0) > 0 ? ranks : 1;
+    // Degrees that do not give the worker's devices are not those of the run: its recipes share out experts over all.
+    if (d.attention_dp > 1 && d.tp != ranks) { ep = ranks; }
   } else {
     d.attention_dp = std::max<std::int64_t>(1, dp_attn.value_or(1));
   }
@@ -271,7 +273,7 @@ class RowRun {
     options.output = whole(*row_.osl);
     if (row_.length_dist.starts_with("uniform[0.8")) { options.range = 0.8; }
     if (row_.length_dist == "fixed (not stated)") {  // spread as in the tables that state it, with the same mean
-      const char* t_ = getenv("W_LEAST"); const double kLeast = t_ ? atof(t_) : 0.8, kMean = 0.5 * (1.0 + kLeast);
+      constexpr double kLeast = 0.8, kMean = 0.5 * (1.0 + kLeast);
       options.range = kLeast;
       options.input = whole(*row_.isl / kMean);
       options.output = whole(*row_.osl / kMean);
