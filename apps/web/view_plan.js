@@ -64,11 +64,13 @@ const bestTable = (best, ui, {use, keep, remember}) => {
     el("button", {type: "button", onclick: (event) => { event.stopPropagation(); keep(flagsOf(e)); }}, "Compare"))};
   const holder = el("div");
   const shown = columns(best);
-  const at = shown.findIndex((c) => c.title === ui.sort?.replace(/^-/, ""));
-  const fill = () => holder.replaceChildren(table([...shown, actions], filtered(best, ui.filter ?? ""), {
-    caption: "the best plan of each combination of degrees", rowclass: (e) => e === best[0] ? "best" : null,
-    sort: at < 0 ? null : {column: at, down: ui.sort.startsWith("-")},
-    onsort: ({column, down}) => { ui.sort = `${down ? "-" : ""}${shown[column].title}`; remember(); }}));
+  const fill = () => {
+    const at = shown.findIndex((c) => c.title === ui.sort?.replace(/^-/, ""));
+    holder.replaceChildren(table([...shown, actions], filtered(best, ui.filter ?? ""), {
+      caption: "the best plan of each combination of degrees", rowclass: (e) => e === best[0] ? "best" : null,
+      sort: at < 0 ? null : {column: at, down: ui.sort.startsWith("-")},
+      onsort: ({column, down}) => { ui.sort = `${down ? "-" : ""}${shown[column].title}`; remember(); }}));
+  };
   fill();
   return [
     el("div", {class: "row"}, el("label", {for: "plan-filter"}, "Filter"),
@@ -96,7 +98,7 @@ const results = (answer, ui, acts, again) => {
 const searchFields = (command, flags, changed) => el("div", {class: "row", id: "search-fields"}, ...kSearchFlags.map((name) => {
   const flag = command.flags.find((one) => one.name === name);
   if (!flag) return null;
-  const id = `flag-${name}`, value = flags[name] ?? "";
+  const id = `search-${name}`, value = flags[name] ?? "";
   const set = (e) => { flags[name] = e.target.value.trim(); changed(id); };
   const choices = name === "space" ? kSpaces : flag.choices;
   return el("span", {class: "small-field"}, el("label", {for: id}, name), choices.length
