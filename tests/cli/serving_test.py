@@ -6,7 +6,6 @@ import unittest
 from program import ROOT, ProgramTest
 
 SHARED = ROOT.parent / "shared" / "data" / "serving"
-BLOCK_TOKENS = 512
 
 
 def block_ids(text):
@@ -17,22 +16,21 @@ def block_ids(text):
 
 
 def leading_hits(trace):
-    """Part of all blocks that an unlimited cache has: leading whole blocks that an earlier prompt had."""
+    """Part of all blocks that an unlimited cache has: leading ids that an earlier prompt had."""
     seen, hits, blocks = set(), 0, 0
     for line in trace.splitlines()[1:]:
-        _, tokens, _, ids = line.split(",")
+        _, _, _, ids = line.split(",")
         ids = list(block_ids(ids))
-        whole = ids[:int(tokens) // BLOCK_TOKENS]
-        hits += next((i for i, block in enumerate(whole) if block not in seen), len(whole))
+        hits += next((i for i, block in enumerate(ids) if block not in seen), len(ids))
         blocks += len(ids)
-        seen.update(whole)
+        seen.update(ids)
     return hits / blocks
 
 
 @unittest.skipUnless(SHARED.exists(), "needs ../shared/data/serving")
 class PublicTraces(ProgramTest):
     def test_prefix_hits_of_an_unlimited_cache(self):
-        """The published rates (36.6 and 64.0 %) count the last, partial block of a prompt, which is not shared here."""
+        """The published rates, 36.6 and 64.0 %, count leading ids, the last of a prompt included."""
         for name, published in (("conversation", 0.366), ("synthetic", 0.640)):
             with self.subTest(name):
                 text = lzma.open(SHARED / f"mooncake_{name}.csv.xz", "rt").read()
@@ -45,7 +43,7 @@ class PublicTraces(ProgramTest):
                 self.assertEqual(code, 0, err)
                 rate = json.loads(out)["prefix_block_hit_rate"]
                 self.assertAlmostEqual(rate, leading_hits(text), delta=2e-4)
-                self.assertAlmostEqual(rate, published, delta=3e-3)
+                self.assertAlmostEqual(rate, published, delta=5e-4)
 
 
 if __name__ == "__main__":

@@ -187,6 +187,19 @@ def lines_of(name, members, fitted, wider):
             f"    coverage: {held:.2f}"]
 
 
+def serving_lines(text):
+    """The lines of serving kinds in a table, which serving_spread.py writes."""
+    blocks = re.findall(r"(?m)^  - kind: serving .*\n(?:    .*\n)*", text)
+    return "".join(blocks).splitlines()
+
+
+def with_serving(text, lines):
+    """The table with other serving kinds, which stand behind the others."""
+    rest = re.sub(r"(?m)^  - kind: serving .*\n(?:    .*\n)*", "", text)
+    head, _, tail = rest.partition("source: ")
+    return head + "".join(line + "\n" for line in lines) + "source: " + tail
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=str(ROOT / "build/release/orrery"))
@@ -213,7 +226,8 @@ def main():
     if options.write:
         text = "\n".join(["# Intervals of measured / predicted; written by tools/calibrate/spread.py.", "kinds:", *lines,
                           'source: "published rows of docs/accuracy.md; each source left out once"']) + "\n"
-        (pathlib.Path(options.data) / "uncertainty.yaml").write_text(text, encoding="utf-8")
+        path = pathlib.Path(options.data) / "uncertainty.yaml"
+        path.write_text(with_serving(text, serving_lines(path.read_text(encoding="utf-8"))), encoding="utf-8")
 
 
 if __name__ == "__main__":

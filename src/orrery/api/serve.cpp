@@ -1,8 +1,13 @@
 #include "orrery/api/serve.hpp"
 
 #include <cmath>
+#include <string>
+#include <string_view>
+
+#include <fmt/format.h>
 
 #include "orrery/api/serve_run.hpp"
+#include "orrery/estimate/spread.hpp"
 
 namespace orrery::api {
 
@@ -19,7 +24,15 @@ Result<PreparedServing> prepared(const std::string& data_directory, const ServeR
 
 Result<results::Serving> serve(const std::string& data_directory, const ServeRequest& request) {
   ORRERY_TRY(ready, prepared(data_directory, request));
-  return run_serving(ready, request.scenario, request.each);
+  ORRERY_TRY(result, run_serving(ready, request.scenario, request.each));
+  ORRERY_TRY(spreads, estimate::load_spreads(data_directory));
+  for (const std::string_view metric : {"ttft", "tpot", "throughput"}) {
+    // An open loop below saturation has the throughput that arrives; measured ones are of closed loops.
+    if (metric == "throughput" && !request.scenario.concurrency) { continue; }
+    const auto range = estimate::uncertainty_of(spreads, {fmt::format("serving {}", metric)}, Seconds(1.0));
+    if (range) { result.ranges.push_back({std::string(metric), range->p10.value(), range->p90.value()}); }
+  }
+  return result;
 }
 
 Result<results::ServingCurve> serve_sweep(const std::string& data_directory, const ServeRequest& request) {

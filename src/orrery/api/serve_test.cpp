@@ -116,5 +116,60 @@ TEST(ApiServe, leading_blocks_of_a_trace_are_found_in_the_cache) {
   EXPECT_EQ(run->each[3].cached, 0);
 }
 
+// A last block of 256 tokens counts where a prompt that ended in it came before, as in published rates; its tokens are
+// computed again.
+TEST(ApiServe, a_partial_last_block_counts_as_in_published_hit_rates) {
+  const std::string file = ::testing::TempDir() + "orrery_serve_partial.csv";
+  std::ofstream(file) << "arrival_s,input_tokens,output_tokens,block_ids\n"
+                         "0,768,4,1-2\n1,768,4,1-2\n2,768,4,3 2\n3,768,4,1 4\n";
+  ServeRequest request = small_run();
+  request.scenario.rate.reset();
+  request.scenario.requests.reset();
+  request.scenario.trace = file;
+  request.each = true;
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  std::remove(file.c_str());
+  ASSERT_TRUE(run.has_value()) << run.error().text();
+  EXPECT_EQ(run->each[1].cached, 512);
+  ASSERT_TRUE(run->prefix_block_hit_rate.has_value());
+  EXPECT_DOUBLE_EQ(*run->prefix_block_hit_rate, 3.0 / 8.0);  // blocks 1 and 2 of the second, 1 of the fourth
+}
+
+// One request: its prompt waits for the host, its other tokens do not. Experts load slower before 4-bit matrix units only.
+TEST(ApiServe, experts_cost_the_host_in_prompts_and_the_memory_in_decode_steps) {
+  const auto run_with = [](const char* cluster, const char* host, double loads) {
+    ServeRequest request = small_run();
+    request.scenario.model = "mixtral-8x7b";
+    request.scenario.cluster = cluster;
+    request.scenario.tp = 4;
+    request.scenario.rate.reset();
+    request.scenario.concurrency = 1;
+    request.scenario.requests = 1;
+    config::add(request.engine, "expert_layer_host", config::text_node(host));
+    config::add(request.engine, "expert_rate", config::real_node(loads));
+    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+    EXPECT_TRUE(run.has_value()) << run.error().text();
+    return run ? *run : results::Serving{};
+  };
+  const auto free = run_with("dgx-h100", "0 s", 1.0), slow = run_with("dgx-h100", "5 ms", 1.0);
+  constexpr double kLayers = 32;
+  EXPECT_LT(free.prefill.mean, kLayers * 5e-3);
+  EXPECT_NEAR(slow.prefill.mean, kLayers * 5e-3, 2e-3);
+  EXPECT_DOUBLE_EQ(slow.tpot.mean, free.tpot.mean);
+  EXPECT_GT(run_with("dgx-h100", "0 s", 0.5).tpot.mean, 1.1 * free.tpot.mean);
+  EXPECT_DOUBLE_EQ(run_with("dgx-b200", "0 s", 0.5).tpot.mean, run_with("dgx-b200", "0 s", 1.0).tpot.mean);
+}
+
+TEST(ApiServe, predictions_have_ranges) {
+  ServeRequest request = small_run();
+  ASSERT_EQ(serve(ORRERY_SOURCE_DATA_DIR, request)->ranges.size(), 2U);  // the throughput of an open loop is its load
+  request.scenario.rate.reset();
+  request.scenario.concurrency = 8;
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(run.has_value());
+  ASSERT_EQ(run->ranges.size(), 3U);
+  for (const auto& range : run->ranges) { EXPECT_TRUE(0.0 < range.p10 && range.p10 < range.p90) << range.metric; }
+}
+
 }  // namespace
 }  // namespace orrery::api::serve_test

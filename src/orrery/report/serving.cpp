@@ -75,6 +75,24 @@ std::string hits_text(const Serving& s) {
              : tokens;
 }
 
+// Medians, and throughput, times the interval of measured / predicted.
+std::string range_line(const Serving& s) {
+  if (s.ranges.empty()) { return {}; }
+  std::vector<std::string> parts;
+  for (const auto& range : s.ranges) {
+    if (range.metric == "throughput") {
+      parts.push_back(fmt::format("output {:.4g} to {:.4g} tokens/s", range.p10 * s.output_tokens_per_s,
+                                  range.p90 * s.output_tokens_per_s));
+    } else {
+      const bool is_first = range.metric == "ttft";
+      const double median = is_first ? s.ttft.p50 : s.tpot.p50;
+      parts.push_back(fmt::format("{} p50 {} to {}", is_first ? "TTFT" : "TPOT", time(range.p10 * median),
+                                  time(range.p90 * median)));
+    }
+  }
+  return fmt::format("Range       {} (8 of 10 measured deployments)\n", join(parts, ", "));
+}
+
 std::string slo_lines(const Serving& s) {
   std::string text;
   const results::ServiceLevel* binding = nullptr;
@@ -105,6 +123,7 @@ std::string serving_text(const Serving& s, TextStyle style) {
   text +=
       fmt::format("Requests    {:.4g} per second; {:.1f} in the system on average", s.requests_per_s, s.mean_in_system);
   text += s.slo.empty() ? "\n" : fmt::format("; {:.4g} per second within the SLO\n", s.goodput_rps);
+  text += range_line(s);
   text += slo_lines(s);
   text += fmt::format("Cache       peak {}, prefix hits {}, {} preemptions, {} tokens computed again\n",
                       percent(s.kv_peak), hits_text(s), grouped(s.preemptions), grouped(s.recomputed_tokens));

@@ -38,6 +38,15 @@ Node of_pools(const Serving& s) {
   return list;
 }
 
+// Measured / predicted.
+Node of_ranges(const Serving& s) {
+  Node node = config::sequence_node();
+  for (const auto& range : s.ranges) {
+    append(node, config::json_object({{"metric", range.metric}, {"p10", range.p10}, {"p90", range.p90}}));
+  }
+  return node;
+}
+
 Node of_slo(const Serving& s) {
   Node list = config::sequence_node();
   for (const auto& level : s.slo) {
@@ -99,6 +108,7 @@ void add_serving(Node& json, const Serving& s) {
                             {"prefix_block_hit_rate", s.prefix_block_hit_rate},
                             {"usd_per_million_output_tokens", s.usd_per_million_tokens},
                             {"energy_J_per_output_token", s.joules_per_token}});
+  config::add(json, "ranges", of_ranges(s));
   config::add(json, "slo", of_slo(s));
   config::add(json, "pools", of_pools(s));
   if (!s.stages.empty()) { config::add(json, "stages", of_stages(s)); }

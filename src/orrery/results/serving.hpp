@@ -53,6 +53,12 @@ struct ServingStage {
   Distribution wait = {}, time = {};  // wait: for a server; time: in the stage
 };
 
+// Interval of measured / predicted of a metric, of measured deployments that were left out.
+struct ServingRange {
+  std::string metric;  // "ttft", "tpot", "throughput"
+  double p10 = 1, p90 = 1;
+};
+
 struct Serving {
   std::string model, cluster, load;
   std::vector<ServingPool> pools;
@@ -69,6 +75,7 @@ struct Serving {
   std::optional<double> prefix_block_hit_rate;  // of the blocks of a trace with block ids, partial last ones included
   std::int64_t preemptions = 0, recomputed_tokens = 0, events = 0;
   std::optional<double> usd_per_million_tokens, joules_per_token;  // of output
+  std::vector<ServingRange> ranges;                                // may be empty
   std::vector<std::string> chosen, not_modelled, warnings;
   std::vector<ServedRequest> each;  // if asked for
   double wall_s = 0;                // set by the caller

@@ -18,7 +18,6 @@ constexpr Bytes kContext{0.6 * 1073741824.0};
 
 // A transfer of keys and values reaches this part of the links' payload rate; setting one up takes this long.
 constexpr double kTransferRate = 0.8;
-constexpr Seconds kTransferSetup{2e-3};
 
 }  // namespace
 
@@ -64,7 +63,8 @@ Result<void> BuiltPool::finish() {
   const Exact exact = in.settings.scheduler == Scheduler::static_batch ? Exact::yes : Exact::no;
   price_ = std::make_unique<ProgramPrice>(*in.model, in.cluster, in.stack, job, plan(),
                                           PriceOptions{in.settings.largest_graph, exact, in.settings.speculative_tokens,
-                                                       tokens_per_step(in.settings), in.settings.draft_layers});
+                                                       tokens_per_step(in.settings), in.settings.draft_layers,
+                                                       in.settings.expert_layer_host, in.settings.expert_rate});
   const std::int64_t ranks = in.degrees.attention_dp;
   constexpr std::int64_t kMostActivated = 16384;
   memory_ = price_->memory(std::min(in.settings.max_batched_tokens, kMostActivated) * ranks);
@@ -135,7 +135,7 @@ TransferPolicy transfer_of(const BuiltPool& prefill, const BuiltPool& decode, bo
   const double lanes = latent ? 1.0 : static_cast<double>(std::min({p.tp, d.tp, prefill.inputs().model->kv_heads}));
   const double rate = dimension.rate().value() * dimension.link.efficiency * kTransferRate * lanes;
   TransferPolicy transfer;
-  transfer.latency = ticks_of(kTransferSetup);
+  transfer.latency = ticks_of(prefill.inputs().settings.transfer_setup);
   transfer.token = ticks_of(Seconds(whole / rate));
   transfer.layers = by_layer ? prefill.inputs().model->layers : 0;
   return transfer;

@@ -23,8 +23,10 @@ Engine::Engine(const EngineSettings& settings, const EngineShape& shape, StepPri
       price_(price),
       workload_(workload),
       outcomes_(outcomes),
+      poll_(settings.scheduler == Scheduler::static_batch ? 1 : poll_steps(settings)),
       phases_(static_cast<std::size_t>(settings.block_tokens)),
       prefixes_(settings.prefix_cache ? ids_of(workload) : 0),
+      is_end_(settings.prefix_cache ? ids_of(workload) : 0),
       unit_blocks_(blocks_of(workload.block_tokens)) {
   ORRERY_ASSERT(shape.blocks > 0 && settings.max_batched_tokens > 0 && settings.max_sequences > 0);
 }
@@ -63,13 +65,35 @@ std::uint32_t Engine::new_slot() {
 void Engine::arrive(std::int64_t request, Ticks now, bool prefilled) {
   ORRERY_ASSERT(request >= 0 && now >= 0);
   const Request& r = workload_.requests[static_cast<std::size_t>(request)];
-  queue({request, prefilled ? 1 : 0, prefilled ? r.input : 0}, false);
+  const Waiting waiting{request, prefilled ? 1 : 0, prefilled ? r.input : 0};
+  if (poll_ == 1) {
+    queue(waiting, false);
+    return;
+  }
+  unseen_.push_back(waiting);
+  waiting_tokens_ += tokens_of(waiting);
+}
+
+void Engine::look(bool at_once) {
+  if (!at_once && to_next_look(0) > 0) { return; }
+  looked_ = step_;
+  for (const Waiting& waiting : unseen_) {
+    waiting_tokens_ -= tokens_of(waiting);
+    queue(waiting, false);
+  }
+  unseen_.clear();
+}
+
+std::int64_t Engine::to_next_look(std::int64_t steps) const {
+  const std::int64_t since = (step_ - looked_ + steps) % poll_;
+  return since == 0 ? 0 : poll_ - since;
 }
 
 void Engine::wake(Ticks now) {
   if (work_ == Work::none) {
+    look(true);
     plan(now);
-  } else if (work_ == Work::decode && (!blocked_ || settings_.policy == Policy::priority)) {
+  } else if (work_ == Work::decode && (!blocked_ || settings_.policy == Policy::priority || !unseen_.empty())) {
     shorten(now);
   }
 }
@@ -163,6 +187,7 @@ void Engine::start_decodes(Ticks now, bool once) {
   std::int64_t most = finishes_.top().step - step_;
   most = std::min(most, (line_.last - contexts) / decodes_ + 1);
   if (settings_.scheduler != Scheduler::static_batch) { most = steps_without_shortage(most); }
+  if (!unseen_.empty()) { most = std::min(most, std::max<std::int64_t>(1, to_next_look(0))); }
   if (once || shape_.jumps == Jumps::stepped) { most = 1; }
   ORRERY_ASSERT(most >= 1);
   work_ = Work::decode;
@@ -196,7 +221,7 @@ void Engine::shorten(Ticks now) {
       low = middle + 1;
     }
   }
-  steps_ = low;
+  steps_ = std::min(steps_, low + to_next_look(low));
   end_ = start_ + line_.of_steps(steps_, decodes_);
 }
 
@@ -237,6 +262,7 @@ void Engine::advance() {
     finish_chunks(now);
   }
   with_decodes_ = false;
+  look(mixed || running() == 0);
   plan(now);
 }
 

@@ -61,7 +61,9 @@ class Engine {
   // Whether the request can ever run: its tokens fit in the cache.
   [[nodiscard]] bool can_hold(const Request& request) const;
 
-  [[nodiscard]] std::int64_t outstanding() const { return running() + static_cast<std::int64_t>(waiting_.size()); }
+  [[nodiscard]] std::int64_t outstanding() const {
+    return running() + static_cast<std::int64_t>(waiting_.size() + unseen_.size());
+  }
   [[nodiscard]] std::int64_t waiting_tokens() const { return waiting_tokens_; }
   [[nodiscard]] std::int64_t used_blocks() const { return used_; }
   [[nodiscard]] std::int64_t blocks() const { return shape_.blocks; }
@@ -115,14 +117,19 @@ class Engine {
     return slots_[slot].alive && slots_[slot].admission == admission;
   }
 
+  [[nodiscard]] std::int64_t tokens_of(const Waiting& waiting) const {
+    return workload_.requests[static_cast<std::size_t>(waiting.request)].input + waiting.generated - waiting.kept;
+  }
   void take_blocks(std::int64_t count);
   // engine_admission.cpp
   struct Offer {
     std::int64_t units = 0, hit_tokens = 0;  // shareable blocks of the prompt; positions that are cached
+    std::int64_t hits = 0;                   // leading blocks of these that are cached
     std::int64_t tokens = 0;                 // to compute in this iteration
     std::int64_t own_blocks = 0, new_shared = 0;
   };
   [[nodiscard]] Offer offer_of(const Waiting& waiting, std::int64_t budget) const;
+  [[nodiscard]] std::int64_t found_blocks(const Request& request, const Offer& offer);
   [[nodiscard]] bool fits(const Waiting& waiting, const Offer& offer) const;
   [[nodiscard]] std::int64_t free_positions() const;
   void admit(const Waiting& waiting, const Offer& offer, Ticks now);
@@ -131,6 +138,10 @@ class Engine {
   bool make_room_for_decodes();
   void preempt_last();
   void queue(const Waiting& waiting, bool front);
+  // Takes the requests that have arrived since the last look into the queue, where it is time to look.
+  void look(bool at_once);
+  // Decode steps from now to the next look.
+  [[nodiscard]] std::int64_t to_next_look(std::int64_t steps) const;
 
   void plan(Ticks now);
   void plan_static(Ticks now);
@@ -153,6 +164,9 @@ class Engine {
   std::vector<Outcome>& outcomes_;
 
   std::deque<Waiting> waiting_;
+  std::vector<Waiting> unseen_;    // arrived since the last look
+  std::int64_t poll_ = 1;          // steps between looks
+  std::int64_t looked_ = 0;        // step of a look
   std::vector<Sequence> slots_;
   struct Admitted {
     std::uint32_t slot;
@@ -164,6 +178,7 @@ class Engine {
   std::priority_queue<Finish, std::vector<Finish>, std::greater<>> finishes_;
   std::vector<std::int64_t> phases_;  // [block_tokens]: decoding sequences by the step, modulo, that needs a block
   PrefixCache prefixes_;
+  std::vector<bool> is_end_;  // [block id]: a prompt that was computed ends in this partial block
   std::int64_t unit_blocks_ = 1;  // engine blocks of a block of the prefix cache
 
   std::int64_t step_ = 0;         // decode steps so far

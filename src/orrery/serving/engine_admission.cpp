@@ -8,8 +8,7 @@
 namespace orrery::serving {
 
 void Engine::queue(const Waiting& waiting, bool front) {
-  const Request& request = workload_.requests[static_cast<std::size_t>(waiting.request)];
-  waiting_tokens_ += request.input + waiting.generated - waiting.kept;
+  waiting_tokens_ += tokens_of(waiting);
   if (settings_.policy == Policy::fcfs) {
     front ? waiting_.push_front(waiting) : waiting_.push_back(waiting);
     return;
@@ -34,6 +33,7 @@ Engine::Offer Engine::offer_of(const Waiting& waiting, std::int64_t budget) cons
         std::min<std::int64_t>(static_cast<std::int64_t>(blocks.size()), request.input / workload_.block_tokens);
     const auto shareable = blocks.first(static_cast<std::size_t>(offer.units));
     const std::int64_t hits = prefixes_.hits(shareable);
+    offer.hits = hits;
     offer.hit_tokens = std::min(hits * workload_.block_tokens, target - 1);
     const std::int64_t idle = prefixes_.idle_among(shareable.first(static_cast<std::size_t>(hits)));
     std::int64_t held = hits - idle;
@@ -80,6 +80,17 @@ std::int64_t Engine::free_positions() const {
   return (shape_.blocks - prefixes_.held() * unit_blocks_) * settings_.block_tokens - own;
 }
 
+// As the authors of traces count: leading blocks whose ids were seen, of which the last may be partial. A partial block
+// counts if a prompt that ended in it was computed here, and all before it are cached. Engines do not share it.
+std::int64_t Engine::found_blocks(const Request& request, const Offer& offer) {
+  if (!settings_.prefix_cache || request.blocks == 0) { return 0; }
+  if (offer.units == request.blocks) { return offer.hits; }
+  const std::uint32_t last = workload_.blocks_of(request).back();
+  const bool found = offer.hits == offer.units && is_end_[last];
+  is_end_[last] = true;
+  return offer.hits + (found ? 1 : 0);
+}
+
 void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
   const Request& request = workload_.requests[static_cast<std::size_t>(waiting.request)];
   Outcome& outcome = outcomes_[static_cast<std::size_t>(waiting.request)];
@@ -104,6 +115,7 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
   if (outcome.scheduled < 0) {
     outcome.scheduled = now;
     outcome.cached = offer.hit_tokens;
+    outcome.cached_blocks = found_blocks(request, offer);
   }
   if (waiting.kept > 0 && waiting.generated > 0 && shape_.swap_token > 0) {
     swaps_ += waiting.kept * shape_.swap_token;

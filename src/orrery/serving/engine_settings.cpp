@@ -1,6 +1,7 @@
 #include "orrery/serving/engine_settings.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -48,7 +49,19 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
                     {.min = 0.0, .max = 1000.0})
           .optional("largest_graph", &E::largest_graph,
                     "sequences of the largest captured decode graph; 0: nothing is captured", {.min = 0})
+          .optional("poll_interval", &E::poll_interval,
+                    "decode iterations between looks at new requests; an idle engine and one that has just run prompts "
+                    "looks at once",
+                    {.min = 1, .max = 1000000})
           .optional("step_host", &E::step_host, "host time of an iteration that the device waits for")
+          .optional("expert_layer_host", &E::expert_layer_host,
+                    "host time to launch a layer with experts in an iteration with prompts, which takes at least the sum")
+          .optional("expert_rate", &E::expert_rate,
+                    "part of the rates of memory and arithmetic that grouped GEMMs reach where weights are stored narrower than "
+                    "they are multiplied or the accelerator has no 4-bit matrix units (kernels of that generation)",
+                    {.min = 0.05, .max = 1.0})
+          .optional("transfer_setup", &E::transfer_setup,
+                    "time of a request between a prefill and a decode engine (handshake, polling), besides its bytes")
           .optional("request_overhead", &E::request_overhead,
                     "time of a request outside the engine before its first token (HTTP, tokeniser)")
           .optional("sources", &E::sources, "figure: where it was read");
@@ -74,6 +87,11 @@ double tokens_per_step(const EngineSettings& settings) {
     tokens += reached;
   }
   return tokens;
+}
+
+std::int64_t poll_steps(const EngineSettings& settings) {
+  return std::max<std::int64_t>(
+      1, std::llround(static_cast<double>(settings.poll_interval) * tokens_per_step(settings)));
 }
 
 std::int64_t captured_size(std::int64_t sequences, std::int64_t largest) {

@@ -48,13 +48,20 @@ struct EngineSettings {
   double acceptance = 0.7;              // of a draft, if all before it are accepted
   double draft_layers = 1.0;            // layers of the draft model, each like one of the model's
   std::int64_t largest_graph = 512;     // sequences of the largest captured decode graph; 0: nothing is captured
+  std::int64_t poll_interval = 1;       // decode iterations between looks at new requests
   Seconds step_host;                    // of an iteration, not hidden by the device
+  Seconds expert_layer_host;            // to launch a layer with experts of an iteration with prompts, kernel by kernel
+  double expert_rate = 1.0;            // see its help
+  Seconds transfer_setup{2e-3};         // of a request between a prefill and a decode engine, besides its bytes
   Seconds request_overhead;             // of a request, before it is in the queue and after its first token
   hardware::Sources sources;
 };
 
 // Mean number of tokens of a decode iteration: accepted drafts and one more.
 [[nodiscard]] double tokens_per_step(const EngineSettings& settings);
+
+// Steps of a token each between looks at new requests: an iteration with drafts has several.
+[[nodiscard]] std::int64_t poll_steps(const EngineSettings& settings);
 
 // Sequences that a captured graph of at least `sequences` runs: 1, 2, 4, then multiples of 8.
 [[nodiscard]] std::int64_t captured_size(std::int64_t sequences, std::int64_t largest);

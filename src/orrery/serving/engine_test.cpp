@@ -63,6 +63,7 @@ RandomCase random_case() {
   s.max_sequences = *rc::gen::inRange<std::int64_t>(1, 20);
   s.max_batched_tokens = *rc::gen::element<std::int64_t>(32, 100, 1000);
   s.chunked_prefill = *rc::gen::arbitrary<bool>();
+  s.poll_interval = *rc::gen::element<std::int64_t>(1, 1, 3, 10);
   s.long_prefill_threshold = *rc::gen::element<std::int64_t>(0, 24);
   const std::int64_t later = (options.turns - 1) * (options.output + options.turn_input);
   const std::int64_t longest = options.input + options.output + later + 2 * s.block_tokens;
@@ -405,6 +406,27 @@ TEST(Engine, the_youngest_request_is_preempted_and_starts_again) {
   EXPECT_EQ(run.outcomes[1].recomputed, 20);  // at 20 positions both need their sixth block
   EXPECT_GT(run.outcomes[1].last, run.outcomes[0].last);
   EXPECT_EQ(run.engines[0].peak_blocks, 10);
+}
+
+// A request that comes in the first of 10 decode steps between looks is seen at the end of the tenth. Contexts are 11 to 20.
+TEST(Engine, a_request_waits_for_the_next_look) {
+  TestFleet fleet;
+  fleet.settings.scheduler = Scheduler::prefill_first;
+  fleet.settings.poll_interval = 10;
+  Workload load;
+  load.requests.resize(2);
+  load.requests[0].input = load.requests[1].input = 10;
+  load.requests[0].output = 100;
+  load.requests[1].output = 5;
+  const double prefill = 10e-3 + 10 * 100e-6;
+  load.requests[1].arrival = ticks_of(Seconds(prefill + 1e-3));
+  const FleetRun run = fleet.run(load);
+  EXPECT_NEAR(seconds_of(run.outcomes[0].first), prefill, 1e-12);
+  const double steps = 10 * (10e-3 + 20e-6) + 10 * (11 + 20) / 2.0 * 0.1e-6;
+  EXPECT_NEAR(seconds_of(run.outcomes[1].scheduled), prefill + steps, 1e-12);
+  fleet.settings.speculative_tokens = 1;
+  fleet.settings.acceptance = 1.0;
+  EXPECT_EQ(poll_steps(fleet.settings), 20);
 }
 
 TEST(Engine, a_request_longer_than_the_cache_is_refused) {

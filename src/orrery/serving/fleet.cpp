@@ -308,8 +308,8 @@ class FleetSimulation {
     if (transfer.layers > 0) {  // the layers before the last are sent under the prompt
       exposed = std::max(whole / transfer.layers, whole - (now - outcome.scheduled));
     }
-    const Ticks at = std::max(now, sending_[engine]) + transfer.latency + exposed;
-    sending_[engine] = at;
+    sending_[engine] = std::max(now, sending_[engine]) + exposed;
+    const Ticks at = sending_[engine] + transfer.latency;  // handshakes of requests overlap
     run_.transfer_s += seconds_of(at - now);
     transfers_.push({at, request});
   }

@@ -53,6 +53,9 @@ ProgramPrice::ProgramPrice(const workload::Model& model, const hardware::Cluster
       collectives_(fabric_),
       lowerer_(model, cluster, stack) {
   find_prompt_cores();
+  for (std::int64_t layer = 0; layer < model.depth(); ++layer) {
+    if (workload::layer_kind(model, layer).experts) { prompt_host_ += options.expert_host; }
+  }
 }
 
 parallel::Job ProgramPrice::job_of(std::int64_t per_rank, std::int64_t prompt) const {
@@ -79,6 +82,15 @@ const parallel::Program& ProgramPrice::lower(std::int64_t per_rank, std::int64_t
 // With pipeline stages, an iteration is as many micro-batches, all in flight.
 std::int64_t ProgramPrice::per_rank(std::int64_t all) const { return ceil_div(all, plan_.dp * plan_.pp); }
 
+Seconds ProgramPrice::kernel_time(parallel::KernelLaunch launch) const {
+  const bool is_new = fabric_.cluster().accelerator.peak(hardware::Precision::fp4) > FlopsPerSecond(0);
+  if (launch.kernel.grouped && (launch.kernel.weight_only || !is_new)) {
+    launch.kernel.bytes /= options_.expert_rate;
+    launch.kernel.rate *= options_.expert_rate;
+  }
+  return parallel::price_kernel(launch, fabric_);
+}
+
 void ProgramPrice::add_stage(Table& table, const parallel::Program& program, const parallel::ChunkProgram& chunk) {
   const auto time_of = [&](const parallel::Block& block, bool decodes, double repeat) {
     Seconds time;
@@ -87,7 +99,7 @@ void ProgramPrice::add_stage(Table& table, const parallel::Program& program, con
         if (decodes && launch->growth != workload::Growth{}) {
           table.cores.push_back({*launch, repeat});
         } else if (decodes || !is_attention(item)) {
-          time += parallel::price_kernel(*launch, fabric_);
+          time += kernel_time(*launch);
         }
       } else if (const auto* call = item.collective()) {
         time += parallel::price_call(call->call, fabric_, program.mesh, &collectives_);
@@ -260,7 +272,8 @@ Ticks ProgramPrice::mixed(const MixedStep& step) {
   Seconds time = linear_time(of_rank);
   if (step.sampling > 0) { time += table(captured_size(per_rank(step.sampling), options_.largest_graph)).head; }
   time += prompt_time(step.chunks);
-  Ticks ticks = ticks_of(time);
+  // A prompt of which one token is left joins a captured decode step.
+  Ticks ticks = ticks_of(longest > 1 ? max(time, prompt_host_) : time);
   if (step.decodes > 0) { ticks += core_line(step.decodes, step.contexts).at; }
   return ticks;
 }

@@ -38,6 +38,8 @@ struct PriceOptions {
   std::int64_t drafts = 0;
   double tokens_per_step = 1.0;
   double draft_layers = 1.0;
+  Seconds expert_host;        // of the host, for each layer with experts in an iteration with prompts
+  double expert_rate = 1.0;   // of grouped GEMMs by kernels of generations before 4-bit matrix units, and of narrow weights
 };
 
 // What one engine runs on.
@@ -84,6 +86,7 @@ class ProgramPrice final : public StepPrice {
   [[nodiscard]] const parallel::Program& lower(std::int64_t per_rank, std::int64_t prompt);
   [[nodiscard]] std::int64_t per_rank(std::int64_t all) const;
   [[nodiscard]] Table& table(std::int64_t per_rank);
+  [[nodiscard]] Seconds kernel_time(parallel::KernelLaunch launch) const;
   void add_stage(Table& table, const parallel::Program& program, const parallel::ChunkProgram& chunk);
   void find_prompt_cores();
   [[nodiscard]] Seconds core_time(const Table& table, std::int64_t context) const;
@@ -104,6 +107,7 @@ class ProgramPrice final : public StepPrice {
   std::vector<Table*> found_;          // the same by number, as far as it is small
   std::vector<double> linear_;         // [tokens of a rank]: seconds; negative: not known
   std::vector<PromptCore> prompt_cores_;
+  Seconds prompt_host_;  // of an iteration with prompts, for its layers with experts
 };
 
 }  // namespace orrery::serving

@@ -88,7 +88,7 @@ std::optional<double> block_hits(const Workload& load, const FleetRun& run, std:
   double blocks = 0, found = 0;
   for (std::size_t i = skipped; i < load.requests.size(); ++i) {
     blocks += static_cast<double>(load.requests[i].blocks);
-    found += static_cast<double>((run.outcomes[i].cached + load.block_tokens - 1) / load.block_tokens);
+    found += static_cast<double>(run.outcomes[i].cached_blocks);
   }
   return blocks > 0 ? std::optional(found / blocks) : std::nullopt;
 }

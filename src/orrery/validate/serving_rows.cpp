@@ -92,6 +92,32 @@ std::string profile_of(const ServingRow& row) {
   return is_old_vllm(row) ? "vllm-v0" : "vllm-v1";
 }
 
+// Settings that the launch files of InferenceX give to each engine and generation of GPU, whatever the row measured
+// (github:SemiAnalysisAI/InferenceX benchmarks/single_node/fixed_seq_len/dsr1_*, August 2026).
+void set_launch_of_inferencex(const ServingRow& row, serving::EngineSettings& settings) {
+  const bool is_sglang = settings.name == "sglang", is_amd = row.gpu_type.starts_with("MI");
+  const bool is_attention_dp = row.dp_attn.value_or(row.decode_dp_attn.value_or(0)) > 0;
+  if (row.spec_method == "mtp") {
+    // Iterations of 10 tokens a stream (stream_interval) have 22 to 23 with 3 drafts at outputs of 1,024 tokens.
+    constexpr double kAcceptance = 0.63;
+    settings.acceptance = kAcceptance;
+    settings.speculative_tokens = is_sglang && !is_amd ? 2 : 3;
+    if (!is_sglang && is_attention_dp) { settings.speculative_tokens = 1; }
+  }
+  if (row.mode == "disagg") { return; }
+  if (!is_sglang) {
+    settings.max_batched_tokens =
+        std::max<std::int64_t>(8192, std::llround(row.load.value_or(0.0)) + std::llround(*row.isl) + 64);
+  } else if (is_amd) {
+    settings.max_batched_tokens = row.gpu_type == "MI300X" ? 131'072 : 196'608;
+  } else {
+    constexpr double kFewClients = 16.0;
+    const bool is_small = row.precision == "fp8" && row.tp == 4;
+    settings.poll_interval = is_small || row.load.value_or(0.0) < kFewClients ? 10 : 30;
+    settings.max_batched_tokens = is_small ? 8192 : row.precision == "fp8" && row.spec_method != "mtp" ? 32'768 : 16'384;
+  }
+}
+
 // Degrees of a worker on `gpus` devices. dp_attn is a flag in tables of InferenceX, and else a degree.
 serving::Degrees degrees_of(const ServingRow& row, std::int64_t gpus, std::optional<std::int64_t> tp,
                             std::optional<std::int64_t> ep, std::optional<std::int64_t> dp_attn) {
@@ -101,6 +127,8 @@ serving::Degrees degrees_of(const ServingRow& row, std::int64_t gpus, std::optio
   d.tp = tp.value_or(ranks);
   if (row.family.starts_with("inferencex")) {
     d.attention_dp = dp_attn.value_or(0) > 0 ? ranks : 1;
+    // Degrees that do not give the worker's devices are not those of the run: its recipes share out experts over all.
+    if (d.attention_dp > 1 && d.tp != ranks) { ep = ranks; }
   } else {
     d.attention_dp = std::max<std::int64_t>(1, dp_attn.value_or(1));
   }
@@ -159,12 +187,10 @@ class RowRun {
     auto settings = serving::load_engine(data_directory_, profile_of(row_));
     if (!settings) { return settings.error().text(); }
     settings_ = std::move(*settings);
+    if (row_.spec_method == "mtp") { settings_.speculative_tokens = 1; }
+    if (row_.family.starts_with("inferencex")) { set_launch_of_inferencex(row_, settings_); }
     if (row_.max_batch) { settings_.max_sequences = *row_.max_batch; }
     if (row_.max_batched_tokens) { settings_.max_batched_tokens = *row_.max_batched_tokens; }
-    if (row_.spec_method == "mtp") {
-      settings_.speculative_tokens = 1;  // DeepSeek-V3's module: 85 to 90 % of second tokens (arXiv 2412.19437, 5.4.3)
-      settings_.acceptance = 0.85;
-    }
     const bool is_batch = row_.load_kind == "static_batch" || row_.load_kind == "burst";
     deployment_.request_overhead_s = is_batch ? 0.0 : settings_.request_overhead.value();
     auto cluster = catalogue_.cluster(std::string(machine_->cluster), 0);
