@@ -351,7 +351,7 @@ std::optional<Traffic> Fabric::tree_traffic(Collective collective, Bytes bytes, 
   const bool has_protocol = links.price.time < infinite<Seconds>();
   const std::string_view protocol = has_protocol ? names_[links.protocol] : std::string_view();
   const auto tree = trees_->price(collective, bytes, group, protocol);
-  if (!tree || !(tree->alone < otherwise)) { return std::nullopt; }
+  if (!tree || !(tree->time < otherwise)) { return std::nullopt; }
   const Seconds moving = tree->time - tree->base - tree->latency;
   Traffic traffic;
   traffic.price = {tree->time, tree->base,  tree->latency, moving, {}, CollectiveAlgorithm::in_switch,

@@ -96,8 +96,8 @@ class Fabric {
   [[nodiscard]] Traffic traffic(Collective collective, Bytes bytes, const Group& group,
                                 CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic) const;
 
-  // A call in the trees of the topology's switches: chosen if it is shorter alone than `otherwise`, with the price that
-  // it has while the other groups of the kind make theirs. Nothing where calls use links.
+  // A call in the trees of the topology's switches, with the price that it has while the other groups of the kind make
+  // theirs. Nothing where calls use links, and where that is not shorter than `otherwise`.
   [[nodiscard]] std::optional<Traffic> tree_traffic(Collective collective, Bytes bytes, const Group& group,
                                                     Seconds otherwise) const;
 

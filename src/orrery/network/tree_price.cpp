@@ -109,8 +109,7 @@ const TreePrices::Trees& TreePrices::trees_of(const Group& group) const {
   return found->second;
 }
 
-// Each link divides its bandwidth among the groups on it: their calls move at the speed of the link with the most to
-// carry.
+// Each link divides its bandwidth among the groups on it: their calls end when the link with the most to carry is done.
 std::optional<TreePrice> TreePrices::price(Collective collective, Bytes bytes, const Group& group,
                                            std::string_view protocol) const {
   if (!group.regular || group.size() < 2 || !tree_refusal(collective).empty()) { return std::nullopt; }
@@ -119,16 +118,14 @@ std::optional<TreePrice> TreePrices::price(Collective collective, Bytes bytes, c
   const Trees& trees = trees_of(group);
   if (!trees.first) { return std::nullopt; }
   const TreeWay way = tree_way(cluster_, topology_, {*trees.first, collective, bytes.value(), trees.device}, protocol);
-  TreePrice price{way.time, way.time, way.base, way.latency, chunks, 0, {}, {}, {}, {}};
-  double slowed = 1, out = 0, in = 0;
+  TreePrice price{way.time, way.base, way.latency, chunks, 0, {}, {}, {}, {}};
+  double out = 0, in = 0;
   for (const TreeWay::LinkTime& load : way.links) {
     const hardware::TopologyLink& link = topology_.links[load.link];
-    slowed = std::max(slowed, trees.groups_on_levels[link.level] * (load.time / way.time));
+    price.time = max(price.time, trees.groups_on_levels[link.level] * load.time);
     if (link.from < topology_.devices) { out += load.bytes, price.dimension = link.level; }
     if (link.to < topology_.devices) { in += load.bytes; }
   }
-  const Seconds before = way.base + way.latency;
-  price.time = before + slowed * (way.time - before);
   const auto members = static_cast<double>(group.size());
   price.sent = Bytes(out / members);
   price.received = Bytes(in / members);

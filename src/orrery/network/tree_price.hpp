@@ -40,8 +40,7 @@ struct TreeWay {
                                const TreeCall& call, std::string_view protocol);
 
 struct TreePrice {
-  Seconds alone;                // without other groups
-  Seconds time, base, latency;  // with them; time >= alone
+  Seconds time, base, latency;  // with the other groups of the kind
   std::int64_t chunks = 1;
   int dimension = 0;     // of the devices' links
   Seconds out, in;       // that a device's links carry the call, mean of the members

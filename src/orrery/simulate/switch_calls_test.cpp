@@ -135,7 +135,7 @@ TEST(SwitchCallsLaw, price_in_closed_form_equals_the_calls_of_all_groups_at_once
   const network::CallLoads& loads = cache.loads(Collective::all_reduce, bytes, across);
   EXPECT_EQ(loads.time, shared.time);
   ASSERT_EQ(loads.ports.size(), 1U);
-  EXPECT_EQ(loads.ports.begin()->dimension, 1);
+  EXPECT_EQ(loads.ports.begin()->dimension, 0);  // the cable of the device
   EXPECT_LT(loads.ports.begin()->load, shared.time);
 }
 
