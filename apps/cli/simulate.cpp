@@ -65,7 +65,7 @@ struct Options {
   RequestFlags plan;
   std::string cluster, timeline, fold, folder, flows, jobs, link_changes, copies, chunk_order, granularity = "operator";
   std::vector<std::string> workload, tables, slow, grown;
-  bool json = false, explain = false, roofline = false, energy = false;
+  bool json = false, explain = false, roofline = false, energy = false, memory = false;
 };
 
 using Shared = std::shared_ptr<Options>;
@@ -136,6 +136,7 @@ Result<results::PlanSimulation> simulated_plan(const Options& options) {
   how.explain = options.machine->files.explain;
   how.roofline = options.machine->files.roofline;
   how.energy = options.machine->files.energy;
+  how.memory = options.memory;
   how.chunk_order = options.machine->files.chunk_order;
   how.stragglers = options.machine->files.stragglers;
   how.link_changes = options.machine->files.link_changes;
@@ -357,6 +358,7 @@ Result<void> refuse_others(const Options& options, const std::string& form) {
                                        {options.explain, "--explain"},
                                        {options.roofline, "--roofline"},
                                        {options.energy, "--energy"},
+                                       {options.memory, "--memory"},
                                        {!options.slow.empty(), "--slow"},
                                        {!options.folder.empty(), "--tables"}}) {
     if (is_given) {
@@ -409,6 +411,7 @@ Result<void> take_reports(const Options& options) {
       return fail(flag_place(flag), "needs --semantics physical, or a cluster");
     }
   }
+  if (options.memory && !is_plan(options)) { return fail(flag_place("--memory"), "needs a plan (--model, ...)"); }
   const std::string& backend = options.machine->backend;
   if (options.energy && (!options.machine->on_cluster || (!backend.empty() && backend != "flow"))) {
     return fail(flag_place("--energy"), "needs a cluster, and --backend flow");
@@ -551,6 +554,9 @@ void declare_output(Command& command, const Shared& options) {
   command.toggle({"--energy", "", "energy of accelerators, links, switches and the rest of the nodes; needs a cluster",
                   std::string(kOutputGroup)},
                  [options](bool on) { options->energy = on; });
+  command.toggle(
+      {"--memory", "", "device memory of each rank of a plan over time: peak, when, mean", std::string(kOutputGroup)},
+      [options](bool on) { options->memory = on; });
   command.toggle({"--json", "", "one JSON document (orrery.simulate/1), nothing else, on standard output",
                   std::string(kOutputGroup)},
                  [options](bool on) { options->json = on; });

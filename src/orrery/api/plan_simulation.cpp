@@ -8,6 +8,7 @@
 
 #include "orrery/api/faster.hpp"
 #include "orrery/api/inputs.hpp"
+#include "orrery/api/memory_over_time.hpp"
 #include "orrery/config/units_text.hpp"
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/generate/graph_sink.hpp"
@@ -48,7 +49,7 @@ Result<simulate::ClassJob> class_job(const generate::JobGraphs& graphs, const ha
   job.machine.roofline = options.roofline;
   job.machine.energy = options.energy;
   job.machine.chunk_order = options.chunk_order;
-  job.machine.spans = options.spans || options.tables || options.explain;
+  job.machine.spans = options.spans || options.tables || options.explain || options.memory;
   job.egress = graphs.egress();
   job.layout = graphs.groups().layout();
   job.class_ranks = static_cast<std::uint32_t>(graphs.stage_ranks());
@@ -140,8 +141,8 @@ std::vector<std::string> differences(const parallel::Program& program, const har
   }
   if (cluster.topology && cluster.topology->in_switch) {
     notes.emplace_back(
-        "estimate does not use the trees of switches that reduce; simulated calls take them if that is "
-        "shorter");
+        "estimate prices a call in switches as if all groups of its kind called at once, over links if one of them "
+        "finds no room; each simulated call takes the switches that have room when it starts");
   }
   for (std::string& note : notes_on_order(program, network::Fabric(cluster, job.egress))) {
     notes.push_back(std::move(note));
@@ -212,13 +213,23 @@ Result<simulate::FoldedJob> folded_job(const hardware::Cluster& cluster, const s
 // The makespan of the same plan on another machine.
 Result<std::uint64_t> makespan_on(const hardware::Cluster& cluster, const Inputs& inputs, const parallel::Job& job,
                                   const parallel::Plan& plan, PlanSimulationOptions options) {
-  options.spans = options.tables = options.explain = options.roofline = options.energy = false;
+  options.spans = options.tables = options.explain = options.roofline = options.energy = options.memory = false;
   const auto program = parallel::lower(inputs.model, job, plan, cluster, inputs.stack);
   const generate::JobGraphs graphs(program, cluster, inputs.stack, options.graphs);
   ORRERY_TRY(classes, class_job(graphs, cluster, options));
   ORRERY_TRY(folded, folded_job(cluster, classes, options));
   ORRERY_TRY(simulation, simulate::simulate_flows(folded.job));
   return simulation.makespan_ns();
+}
+
+// Spans that nobody asked for are removed.
+void add_memory(const Inputs& inputs, const parallel::Program& program, const generate::JobGraphs& graphs,
+                const results::RankRuns<std::uint32_t>& simulated, bool keeps_spans, results::Simulation& simulation) {
+  parallel::Lowerer lowerer(inputs.model, inputs.cluster, inputs.stack);
+  (void)lowerer.lower(program.job, program.plan);
+  const Bytes capacity = inputs.cluster.accelerator.memory * (1.0 - inputs.stack.memory_reserve);
+  simulation.memory = memory_over_time({program, lowerer, graphs}, capacity, simulated, simulation);
+  if (!keeps_spans) { simulation.spans.clear(); }
 }
 
 }  // namespace
@@ -241,7 +252,12 @@ Result<results::PlanSimulation> simulate_plan(const std::string& data_directory,
   ORRERY_TRY(classes, class_job(graphs, inputs.cluster, options));
   result.notes = differences(program, inputs.cluster, inputs.stack, graphs, classes);
   ORRERY_TRY(folded, folded_job(inputs.cluster, classes, options));
+  const results::RankRuns<std::uint32_t> simulated = folded.job.simulated;
   if (auto done = simulate_variants(folded.job, result); !done) { return tl::make_unexpected(std::move(done).error()); }
+  if (options.memory) {
+    add_memory(inputs, program, graphs, simulated, options.spans || options.tables || options.explain,
+               result.simulation);
+  }
   auto& warnings = result.simulation.warnings;
   if (!folded.unfolded_because.empty()) {
     warnings.push_back(fmt::format("every rank is simulated: {}", folded.unfolded_because));

@@ -20,6 +20,7 @@ struct PlanSimulationOptions {
   std::optional<network::ChunkOrder> chunk_order = {};  // see simulate::SimulationJob
   std::vector<simulate::LinkChange> link_changes = {};  // likewise
   bool spans = false, tables = false, explain = false, roofline = false, energy = false;  // see simulate::SimulationJob
+  bool memory = false;                                                                    // results::MemoryOverTime
 };
 
 // `request`: physical semantics. A plan that does not fit in memory is simulated with a warning.

@@ -7,9 +7,17 @@
 #include "orrery/generate/request_batch.hpp"
 #include "orrery/generate/stage_messages.hpp"
 #include "orrery/generate/streams.hpp"
-#include "orrery/generate/training_step.hpp"
 
 namespace orrery::generate {
+
+namespace {
+
+class NoSink : public NodeSink {
+ public:
+  Result<void> write(const graph::NodeRecord&) override { return {}; }
+};
+
+}  // namespace
 
 JobGraphs::JobGraphs(const parallel::Program& program, const hardware::Cluster& cluster, const hardware::Stack& stack,
                      const Options& options)
@@ -45,6 +53,16 @@ Result<std::uint64_t> JobGraphs::write(std::int64_t rank, Naming naming, NodeSin
   }
   if (auto written = writer.result(); !written) { return tl::make_unexpected(std::move(written).error()); }
   return writer.count();
+}
+
+std::vector<TaskNodes> JobGraphs::tasks(std::int64_t rank) const {
+  std::vector<TaskNodes> tasks;
+  if (program_.job.is_inference()) { return tasks; }
+  NoSink sink;
+  NodeWriter writer(groups_, rank, Naming::classes, sink);
+  Streams streams(program_, works_, tier_, options_.granularity, stack_.overlap.interference, writer);
+  TrainingSteps(program_, stack_, pairs_, streams).write(options_.steps, &tasks);
+  return tasks;
 }
 
 bool JobGraphs::slow_kernels() const {

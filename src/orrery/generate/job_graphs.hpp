@@ -15,6 +15,7 @@
 #include "orrery/generate/node_writer.hpp"
 #include "orrery/generate/options.hpp"
 #include "orrery/generate/process_groups.hpp"
+#include "orrery/generate/training_step.hpp"
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/hardware/stack.hpp"
 #include "orrery/parallel/pair_order.hpp"
@@ -42,6 +43,9 @@ class JobGraphs {
   // Returns the number of nodes. With Naming::ranks, the graph is that of the device of the rank
   // (ProcessGroups::device).
   [[nodiscard]] Result<std::uint64_t> write(std::int64_t rank, Naming naming, NodeSink& sink) const;
+
+  // The tasks of the graph of a rank, in their order; of inference none.
+  [[nodiscard]] std::vector<TaskNodes> tasks(std::int64_t rank) const;
 
   // Whether kernels lose rate beside collectives (graph::keys::slows_kernels).
   [[nodiscard]] bool slow_kernels() const;

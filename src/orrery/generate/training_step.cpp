@@ -26,21 +26,23 @@ const ChunkProgram& TrainingSteps::chunk_of(std::int64_t chunk) const {
   return program_.program_of(rank_class_.chunks[static_cast<std::size_t>(chunk)]);
 }
 
-void TrainingSteps::write(std::int64_t steps) {
-  for (step_ = 0; step_ < steps && !streams_.writer().failed(); ++step_) { write_step(); }
+void TrainingSteps::write(std::int64_t steps, std::vector<TaskNodes>* tasks) {
+  for (step_ = 0; step_ < steps && !streams_.writer().failed(); ++step_) { write_step(tasks); }
 }
 
-void TrainingSteps::write_step() {
+void TrainingSteps::write_step(std::vector<TaskNodes>* tasks) {
   previous_start_ = work_.compute;
   gather_updated_weights();
   for (const PipelineTask& task : order_) {
     if (streams_.writer().failed()) { return; }
     NodeIds start = work_.compute;
+    const NodeId first = streams_.writer().count() + 1;
     if (task.kind == Kind::pair) {
       run_pair(task);
     } else {
       run_task(task);
     }
+    if (tasks != nullptr) { tasks->push_back({task, first, streams_.writer().count() + 1}); }
     if (task.kind != Kind::weight) { previous_start_ = std::move(start); }
   }
   while (!unreduced_.empty()) { reduce_next(); }

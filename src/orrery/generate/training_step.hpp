@@ -11,6 +11,12 @@
 
 namespace orrery::generate {
 
+// A task of a stage and the nodes that were written for it: ids first to end - 1.
+struct TaskNodes {
+  parallel::PipelineTask task;
+  NodeId first = 0, end = 0;
+};
+
 // A task starts when its input has arrived and the task before it has ended; messages occupy no stream. Both
 // micro-batches of a pair start when both inputs are there, and end together.
 class TrainingSteps {
@@ -19,10 +25,11 @@ class TrainingSteps {
   TrainingSteps(const parallel::Program& program, const hardware::Stack& stack,
                 const std::vector<parallel::PairOrder>& pairs, Streams& streams);
 
-  void write(std::int64_t steps);
+  // `tasks`: gets those that are written, in their order; null: not wanted.
+  void write(std::int64_t steps, std::vector<TaskNodes>* tasks = nullptr);
 
  private:
-  void write_step();
+  void write_step(std::vector<TaskNodes>* tasks);
   void gather_updated_weights();
   void run_task(const parallel::PipelineTask& task);
   void run_pair(const parallel::PipelineTask& task);

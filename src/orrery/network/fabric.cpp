@@ -6,6 +6,7 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/network/chunking.hpp"
+#include "orrery/network/tree_price.hpp"
 
 namespace orrery::network {
 namespace {
@@ -132,6 +133,7 @@ Fabric::Fabric(const hardware::Cluster& cluster, NodeEgress egress) : cluster_(c
   }
   const double memory_rate = cluster.accelerator.memory_bandwidth.value() * cluster.accelerator.memory_efficiency;
   if (memory_rate > 0.0) { seconds_per_reduced_byte_ = kAccessesPerReducedByte / memory_rate; }
+  if (cluster.topology && cluster.topology->in_switch) { trees_ = std::make_shared<TreePrices>(cluster); }
 }
 
 double Fabric::slowdown(int dimension, std::int64_t members) const {
@@ -333,6 +335,32 @@ Fabric::Choice Fabric::cheapest(Collective collective, Bytes bytes, const Group&
 }
 
 Price Fabric::price(Collective collective, Bytes bytes, const Group& group, CollectiveAlgorithm algorithm) const {
+  Price price = link_price(collective, bytes, group, algorithm);
+  if (trees_ == nullptr || algorithm != CollectiveAlgorithm::automatic) { return price; }
+  const auto traffic = tree_traffic(collective, bytes, group, price.time);
+  if (!traffic) { return price; }
+  Price in_trees = traffic->price;
+  if (in_trees.protocol.empty()) { in_trees.protocol = price.protocol; }
+  return in_trees;
+}
+
+std::optional<Traffic> Fabric::tree_traffic(Collective collective, Bytes bytes, const Group& group,
+                                            Seconds otherwise) const {
+  if (trees_ == nullptr || bytes <= Bytes() || group.extents.empty()) { return std::nullopt; }
+  const Choice links = cheapest(collective, bytes, group, CollectiveAlgorithm::in_switch);
+  const bool has_protocol = links.price.time < infinite<Seconds>();
+  const std::string_view protocol = has_protocol ? names_[links.protocol] : std::string_view();
+  const auto tree = trees_->price(collective, bytes, group, protocol);
+  if (!tree || !(tree->time < otherwise)) { return std::nullopt; }
+  const Seconds moving = tree->time - tree->base - tree->latency;
+  Traffic traffic;
+  traffic.price = {tree->time, tree->base,  tree->latency, moving, {}, CollectiveAlgorithm::in_switch,
+                   protocol,   tree->chunks};
+  traffic.ports.push_back({tree->dimension, tree->out, tree->in, tree->sent, tree->received});
+  return traffic;
+}
+
+Price Fabric::link_price(Collective collective, Bytes bytes, const Group& group, CollectiveAlgorithm algorithm) const {
   Price price = cheapest(collective, bytes, group, algorithm).price;
   if (collective != Collective::all_reduce || algorithm != CollectiveAlgorithm::automatic) { return price; }
   const Seconds direct = direct_all_reduce(bytes, group);

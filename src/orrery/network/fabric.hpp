@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -59,6 +61,7 @@ struct StepCost {
 };
 
 struct ScheduleShape;
+class TreePrices;
 
 // How many of a node's ports the library's rings and trees use to leave it, if several of its devices are members.
 enum class NodeEgress : std::uint8_t {
@@ -83,15 +86,22 @@ class Fabric {
 
   // The cheapest of the algorithms that collective libraries offer (or the given one), over every protocol and chunk
   // count. A group of one, and a call without bytes, take no time. An algorithm that the group's dimensions or the
-  // collective do not support takes infinite time, and so does a collective without a schedule.
+  // collective do not support takes infinite time, and so does a collective without a schedule. On a topology whose
+  // switches reduce, `automatic` includes their trees (tree_price.hpp).
   [[nodiscard]] Price price(Collective collective, Bytes bytes, const Group& group,
                             CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic) const;
 
-  // The same with the loads of ports. A call that price() refuses has an infinite price and no loads.
+  // The same with the loads of ports, without trees of switches. A call that price() refuses has an infinite price and
+  // no loads.
   [[nodiscard]] Traffic traffic(Collective collective, Bytes bytes, const Group& group,
                                 CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic) const;
 
-  // The schedule that price() chose, chunks included.
+  // A call in the trees of the topology's switches, with the price that it has while the other groups of the kind make
+  // theirs. Nothing where calls use links, and where that is not shorter than `otherwise`.
+  [[nodiscard]] std::optional<Traffic> tree_traffic(Collective collective, Bytes bytes, const Group& group,
+                                                    Seconds otherwise) const;
+
+  // The schedule that price() chose, chunks included; of a call in trees of switches, that over links.
   [[nodiscard]] Schedule schedule(Collective collective, Bytes bytes, const Group& group,
                                   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic) const;
 
@@ -149,6 +159,9 @@ class Fabric {
   [[nodiscard]] bool offers_tree(Collective collective, const Extent& outermost) const;
   [[nodiscard]] Recipes named_recipe(const Extents& extents, CollectiveAlgorithm requested) const;
   [[nodiscard]] Recipes recipes(Collective collective, const Extents& extents, CollectiveAlgorithm requested) const;
+  // price() without trees of switches.
+  [[nodiscard]] Price link_price(Collective collective, Bytes bytes, const Group& group,
+                                 CollectiveAlgorithm algorithm) const;
   void pass_inner_ports(Traffic& traffic) const;
   [[nodiscard]] double payload_rate(std::size_t dimension) const;  // bytes per second of large messages
   // By an engine's own kernels: every device reads the others' buffers, or reduces its part of them and reads the other
@@ -167,7 +180,8 @@ class Fabric {
   std::vector<char> direct_links_;  // [dimension]: a mesh or a ring
   double seconds_per_reduced_byte_ = 0.0;
   bool has_tiers_ = false;
-  Seconds one_shot_;  // TransferPolicy::one_shot
+  Seconds one_shot_;                         // TransferPolicy::one_shot
+  std::shared_ptr<const TreePrices> trees_;  // null: the topology's switches do not reduce
 };
 
 }  // namespace orrery::network

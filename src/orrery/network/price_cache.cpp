@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <utility>
 
 namespace orrery::network {
 
@@ -48,7 +49,8 @@ const CallLoads& PriceCache::loads(Collective collective, Bytes bytes, const Gro
   if (loads_.size() != entries_.size()) { loads_.assign(entries_.size(), CallLoads{}); }
   CallLoads& loads = loads_[static_cast<std::size_t>(&found - entries_.data())];
   if (found.known == Known::loads) { return loads; }
-  const Traffic traffic = fabric_.traffic(collective, bytes, group);
+  Traffic traffic = fabric_.traffic(collective, bytes, group);
+  if (auto tree = fabric_.tree_traffic(collective, bytes, group, traffic.price.time)) { traffic = std::move(*tree); }
   found.time = loads.time = traffic.price.time;
   loads.ports.clear();
   for (const PortLoad& port : traffic.ports) { loads.ports.push_back({port.dimension, max(port.out, port.in)}); }

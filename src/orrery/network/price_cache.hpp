@@ -31,7 +31,7 @@ class PriceCache {
   // fabric.price(collective, bytes, group).time
   [[nodiscard]] Seconds time(Collective collective, Bytes bytes, const Group& group);
 
-  // Time and loads of fabric.traffic(collective, bytes, group). Valid until the next call.
+  // Time and loads of fabric.traffic(collective, bytes, group), or of its trees of switches. Valid until the next call.
   [[nodiscard]] const CallLoads& loads(Collective collective, Bytes bytes, const Group& group);
 
   [[nodiscard]] const Fabric& fabric() const { return fabric_; }

@@ -335,6 +335,11 @@ Lowered Lowerer::lower(const Job& job, const Plan& plan) {
   return *lower_within(job, plan, {kEnough, kEnough});
 }
 
+const std::vector<double>& Lowerer::kept_activations(std::int64_t stage) const {
+  const RankClassId of_stage = partition_.class_of_stage.at(static_cast<std::size_t>(stage));
+  return partition_.classes.at(of_stage.index()).known.sizes.chunk_kept;
+}
+
 void Lowerer::begin(const Job& job, const Plan& plan) {
   ORRERY_ASSERT(is_valid(model_, job, plan, cluster_.devices));
   program_.job = job;

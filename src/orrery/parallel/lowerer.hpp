@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "orrery/parallel/lower_parts.hpp"
 #include "orrery/parallel/program.hpp"
@@ -36,6 +37,9 @@ class Lowerer {
   // Requires is_valid(model, job, plan, cluster.devices) and is_placed(cluster, plan). The program is valid until the
   // next call, the slice until forget().
   [[nodiscard]] Lowered lower(const Job& job, const Plan& plan);
+  // Of the plan that was lowered last: bytes of activations that one micro-batch keeps on a stage from its forward to
+  // its backward, by chunk. What recompute drops is not among them.
+  [[nodiscard]] const std::vector<double>& kept_activations(std::int64_t stage) const;
   // Nothing if a stage needs more than `capacity`; memory is computed first.
   [[nodiscard]] std::optional<Lowered> lower_within(const Job& job, const Plan& plan, const Capacity& capacity);
 

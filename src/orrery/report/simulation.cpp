@@ -162,6 +162,7 @@ std::string simulation_text(const results::Simulation& simulation, TextStyle sty
   text += '\n';
   text += roofline_text(simulation);
   text += energy_text(simulation);
+  text += memory_text(simulation);
   text += path_text(simulation);
   for (const std::string& warning : simulation.warnings) { text += fmt::format("warning: {}\n", printable(warning)); }
   return text;
@@ -199,6 +200,7 @@ Node simulation_head(const results::Simulation& simulation) {
                            {"warnings", simulation.warnings}});
   if (simulation.roofline) { config::add_fields(head, {{"roofline", roofline_json(*simulation.roofline)}}); }
   if (simulation.energy) { config::add_fields(head, {{"energy", energy_json(*simulation.energy)}}); }
+  if (simulation.memory) { config::add_fields(head, {{"memory", memory_json(*simulation.memory)}}); }
   if (simulation.path) { config::add_fields(head, {{"critical_path", path_json(simulation)}}); }
   if (simulation.backend == "flow") {
     config::add_fields(head, {{"contention", contention_json(simulation.contention)}});

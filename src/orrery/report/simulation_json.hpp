@@ -16,6 +16,8 @@ namespace orrery::report {
 [[nodiscard]] config::Node roofline_json(const results::Roofline& roofline);
 [[nodiscard]] std::string energy_text(const results::Simulation& simulation);  // empty without energy
 [[nodiscard]] config::Node energy_json(const results::SimulatedEnergy& energy);
+[[nodiscard]] std::string memory_text(const results::Simulation& simulation);  // empty without memory over time
+[[nodiscard]] config::Node memory_json(const results::MemoryOverTime& memory);
 // All but the tables.
 [[nodiscard]] config::Node simulation_head(const results::Simulation& simulation);
 [[nodiscard]] std::string with_tables(const config::Node& head, const results::Simulation& simulation,

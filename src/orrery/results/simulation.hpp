@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "orrery/results/critical_path.hpp"
+#include "orrery/results/memory_time.hpp"
 #include "orrery/results/rank_runs.hpp"
 #include "orrery/results/simulation_tables.hpp"
 
@@ -99,6 +100,7 @@ struct Simulation {
   std::vector<LinkUse> link_uses;               // backend "flow" on a topology, if requested
   std::optional<Roofline> roofline;             // physical semantics, if requested
   std::optional<SimulatedEnergy> energy;        // back end flow, if requested
+  std::optional<MemoryOverTime> memory;         // plans, if requested
   std::optional<CriticalPath> path;             // physical semantics, if requested
   std::uint64_t nodes = 0;                      // of all simulated graphs
   std::uint64_t events = 0;

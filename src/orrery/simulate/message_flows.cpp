@@ -13,10 +13,10 @@
 #include "orrery/hardware/routes.hpp"
 #include "orrery/hardware/topology.hpp"
 #include "orrery/network/fabric.hpp"
+#include "orrery/network/level_rules.hpp"
 #include "orrery/network/names.hpp"
 #include "orrery/network/stepped_collective.hpp"
 #include "orrery/network/switch_tree.hpp"
-#include "orrery/simulate/level_rules.hpp"
 #include "orrery/simulate/topology_loads.hpp"
 
 namespace orrery::simulate {
@@ -185,7 +185,7 @@ SwitchRun switch_run(const hardware::Cluster& cluster, const hardware::Topology&
   return run;
 }
 
-void note_times(const hardware::Topology& topology, const LevelRules& rules, const network::SteppedTimes& times,
+void note_times(const hardware::Topology& topology, const network::LevelRules& rules, const network::SteppedTimes& times,
                 MessageFlows& made) {
   made.time = rules.base + Seconds(*std::max_element(times.finish.begin(), times.finish.end()));
   made.messages = times.messages;
@@ -252,8 +252,8 @@ MessageFlows simulate_messages(const hardware::Cluster& cluster, Collective coll
   made.algorithm = algorithm;
   const std::string protocol = protocol_name(cluster, collective, bytes, algorithm);
   if (in_trees) {
-    LevelRules rules = level_rules(cluster, protocol, CollectiveAlgorithm::in_switch);
-    const LevelRules others = level_rules(cluster, protocol, call.schedule.algorithm);
+    network::LevelRules rules = network::level_rules(cluster, protocol, CollectiveAlgorithm::in_switch);
+    const network::LevelRules others = network::level_rules(cluster, protocol, call.schedule.algorithm);
     const SwitchRun run = switch_run(cluster, topology, calls, bytes);
     made.note = run.note;
     if (run.calls.trees.empty()) { made.algorithm = call.schedule.algorithm; }
@@ -265,7 +265,7 @@ MessageFlows simulate_messages(const hardware::Cluster& cluster, Collective coll
   if (is_ring && groups == 1 && topology.has_scale_up && cluster.devices > cluster.node_size()) {
     calls = rings_of(call, static_cast<std::uint32_t>(cluster.node_size()));
   }
-  const LevelRules rules = level_rules(cluster, protocol, call.schedule.algorithm);
+  const network::LevelRules rules = network::level_rules(cluster, protocol, call.schedule.algorithm);
   note_times(topology, rules, network::run_collectives(routes, rules.levels, calls), made);
   return made;
 }

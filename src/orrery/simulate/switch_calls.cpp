@@ -6,8 +6,6 @@
 
 #include "orrery/config/units_text.hpp"
 #include "orrery/network/fabric.hpp"
-#include "orrery/network/tree_time.hpp"
-#include "orrery/simulate/level_rules.hpp"
 #include "orrery/simulate/message_flows.hpp"
 #include "orrery/simulate/topology_loads.hpp"
 
@@ -29,19 +27,8 @@ const SwitchCalls::Way& SwitchCalls::way(const Asked& asked, const network::Swit
   const auto [found, is_new] = ways_.try_emplace({asked.group, which, asked.collective, asked.bytes.value()});
   Way& made = found->second;
   if (!is_new) { return made; }
-  const LevelRules rules = level_rules(cluster_, asked.protocol, CollectiveAlgorithm::in_switch);
-  const network::TreeTime time =
-      network::tree_time(topology_, rules.levels, {limits_.buffer.value(), limits_.rate.value()},
-                         {tree, asked.collective, asked.bytes.value(), asked.devices.front()});
-  made.time = rules.base + Seconds(time.time);
-  made.base = rules.base;
-  made.latency = Seconds(time.latency);
-  for (const auto& [link, bytes] : time.carried) {
-    const hardware::TopologyLink& on = topology_.links[link];
-    const double payload = rules.levels[on.level].payload;
-    made.links.push_back({link, bytes, Seconds(bytes / (on.bandwidth * payload))});
-    if (on.from < topology_.devices) { made.payload = payload; }
-  }
+  static_cast<network::TreeWay&>(made) = network::tree_way(
+      cluster_, topology_, {tree, asked.collective, asked.bytes.value(), asked.devices.front()}, asked.protocol);
   for (const std::uint32_t node : tree.nodes) {
     if (node >= topology_.devices) { made.switches.push_back(node); }
   }

@@ -19,6 +19,7 @@
 #include "orrery/core/units.hpp"
 #include "orrery/hardware/topology.hpp"
 #include "orrery/network/switch_tree.hpp"
+#include "orrery/network/tree_price.hpp"
 
 namespace orrery::simulate {
 
@@ -27,16 +28,9 @@ class SwitchCalls {
   // The cluster's topology has in_switch. Both outlive the object.
   SwitchCalls(const hardware::Cluster& cluster, const hardware::Topology& topology);
 
-  struct LinkTime {
-    std::uint32_t link = 0;
-    double bytes = 0;
-    Seconds time;  // that the bytes need of the link
-  };
-  struct Way {
-    Seconds time, base, latency;  // alone; the base of the library and the latency of links are parts of the time
-    std::vector<LinkTime> links;
+  using LinkTime = network::TreeWay::LinkTime;
+  struct Way : network::TreeWay {
     std::vector<std::uint32_t> switches;  // nodes that take part
-    double payload = 1;                   // of the devices' links
   };
   struct Asked {
     std::uint32_t group = 0;  // number: groups take different tops

@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include "orrery/hardware/topology.hpp"
+#include "orrery/network/fabric.hpp"
+#include "orrery/network/price_cache.hpp"
 #include "orrery/network/test_cluster.hpp"
 #include "orrery/simulate/flow.hpp"
 #include "orrery/simulate/message_flows.hpp"
@@ -107,6 +109,54 @@ TEST(SwitchCalls, without_room_use_links_and_a_warning_says_so) {
       limited.warnings.front(),
       "in_switch: switches serve 1 groups at once: 3 of 4 calls that would be faster in switches use links instead");
   EXPECT_GT(limited.makespan_ns(), all.makespan_ns());
+}
+
+// estimate's price of a call == the calls of all groups of the kind at once, whether they share links or not: the two
+// spines serve two of the four groups across the leaves each, so that two calls share each link between leaf and spine.
+TEST(SwitchCallsLaw, price_in_closed_form_equals_the_calls_of_all_groups_at_once) {
+  const hardware::Cluster cluster = cluster_with({});
+  const network::Fabric fabric(cluster);
+  const Bytes bytes(64e6);
+  network::Group everyone;
+  everyone.extents.push_back({0, 4});
+  everyone.extents.push_back({1, 4});
+  const network::Price whole = fabric.price(Collective::all_reduce, bytes, everyone);
+  EXPECT_EQ(whole.algorithm, CollectiveAlgorithm::in_switch);
+  EXPECT_DOUBLE_EQ(whole.time.value(), switch_time(cluster, Collective::all_reduce, bytes)->time.value());
+  network::Group across;
+  across.extents.push_back({1, 4});
+  const network::Price shared = fabric.price(Collective::all_reduce, bytes, across);
+  EXPECT_EQ(shared.algorithm, CollectiveAlgorithm::in_switch);
+  EXPECT_GT(shared.time, whole.time * 1.5);
+  const auto simulated = run(four_groups(cluster));
+  EXPECT_NEAR(shared.time.value(), 1e-9 * static_cast<double>(simulated.makespan_ns()), 1e-6 * shared.time.value());
+  network::PriceCache cache(fabric);
+  EXPECT_EQ(cache.time(Collective::all_reduce, bytes, across), shared.time);
+  const network::CallLoads& loads = cache.loads(Collective::all_reduce, bytes, across);
+  EXPECT_EQ(loads.time, shared.time);
+  ASSERT_EQ(loads.ports.size(), 1U);
+  EXPECT_EQ(loads.ports.begin()->dimension, 0);  // the cable of the device
+  EXPECT_LT(loads.ports.begin()->load, shared.time);
+}
+
+// As in the simulation of the same groups, where three of four calls use links: the slowest group decides.
+TEST(SwitchCalls, price_in_closed_form_is_that_of_links_where_a_group_finds_no_room) {
+  const hardware::Cluster cluster = cluster_with({1, Bytes(), BytesPerSecond()});
+  hardware::Cluster without = cluster;
+  without.topology->in_switch.reset();
+  network::Group across;
+  across.extents.push_back({1, 4});
+  const network::Fabric fabric(cluster), links(without);
+  for (const Collective op : kOperations) {
+    EXPECT_EQ(fabric.price(op, Bytes(64e6), across).time, links.price(op, Bytes(64e6), across).time);
+  }
+  network::Group inside;
+  inside.extents.push_back({0, 4});  // a leaf has one such group
+  EXPECT_LT(fabric.price(Collective::all_reduce, Bytes(64e6), inside).time,
+            links.price(Collective::all_reduce, Bytes(64e6), inside).time);
+  inside.regular = false;
+  EXPECT_EQ(fabric.price(Collective::all_reduce, Bytes(64e6), inside).time,
+            links.price(Collective::all_reduce, Bytes(64e6), inside).time);
 }
 
 TEST(SwitchCalls, over_the_buffer_use_links) {

@@ -1,12 +1,12 @@
-#include "orrery/simulate/level_rules.hpp"
+#include "orrery/network/level_rules.hpp"
 
 #include <algorithm>
 
-namespace orrery::simulate {
+namespace orrery::network {
 
 namespace {
 
-const hardware::Protocol& protocol_of(const hardware::LinkClass& link, std::string_view name) {
+const hardware::Protocol& named_protocol(const hardware::LinkClass& link, std::string_view name) {
   const auto named = std::find_if(link.protocols.begin(), link.protocols.end(),
                                   [&](const hardware::Protocol& protocol) { return protocol.name == name; });
   if (named != link.protocols.end()) { return *named; }
@@ -21,7 +21,7 @@ LevelRules level_rules(const hardware::Cluster& cluster, std::string_view protoc
   LevelRules rules;
   for (const hardware::NetworkDimension& dimension : cluster.dimensions) {
     const hardware::LinkClass& link = dimension.link;
-    const hardware::Protocol& protocol = protocol_of(link, protocol_name);
+    const hardware::Protocol& protocol = named_protocol(link, protocol_name);
     const double payload = link.efficiency * protocol.bandwidth_fraction;
     switch (algorithm) {
       case CollectiveAlgorithm::tree:
@@ -51,4 +51,4 @@ LevelRules level_rules(const hardware::Cluster& cluster, std::string_view protoc
   return rules;
 }
 
-}  // namespace orrery::simulate
+}  // namespace orrery::network

@@ -1,5 +1,5 @@
 // Latency and payload of messages on the levels of a topology, by the protocol of the library
-// (docs/models/topologies.md). Private to the room.
+// (docs/models/topologies.md).
 #pragma once
 
 #include <string_view>
@@ -10,11 +10,11 @@
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/network/stepped_collective.hpp"
 
-namespace orrery::simulate {
+namespace orrery::network {
 
 struct LevelRules {
   Seconds base;  // of the library, once a call
-  std::vector<network::LevelRule> levels;
+  std::vector<LevelRule> levels;
 };
 
 // `protocol`: of the closed form's choice; empty: the one with the most payload. in_switch: a link class without
@@ -22,4 +22,4 @@ struct LevelRules {
 [[nodiscard]] LevelRules level_rules(const hardware::Cluster& cluster, std::string_view protocol,
                                      CollectiveAlgorithm algorithm);
 
-}  // namespace orrery::simulate
+}  // namespace orrery::network

@@ -1,0 +1,81 @@
+// Device memory of the ranks of a simulated plan over time.
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "orrery/config/json.hpp"
+#include "orrery/config/units_text.hpp"
+#include "orrery/report/simulation_json.hpp"
+#include "orrery/report/table.hpp"
+
+namespace orrery::report {
+
+namespace {
+
+// Ranks with equal rows, by their first rank.
+struct MemoryClass {
+  const results::MemoryRank* row = nullptr;
+  std::uint64_t first = 0, ranks = 0;
+};
+
+std::vector<MemoryClass> memory_classes(const results::MemoryOverTime& memory) {
+  std::vector<MemoryClass> classes;
+  using Key = std::pair<double, std::vector<std::pair<std::uint64_t, double>>>;
+  std::map<Key, std::size_t> known;
+  for (const auto& run : memory.ranks.runs()) {
+    Key key{run.value.mean, {}};
+    for (const results::MemoryPoint& point : run.value.points) { key.second.emplace_back(point.time_ns, point.bytes); }
+    const auto [found, is_new] = known.try_emplace(std::move(key), classes.size());
+    if (is_new) { classes.push_back({&run.value, run.first, 0}); }
+    classes[found->second].ranks += run.end - run.first;
+  }
+  return classes;
+}
+
+}  // namespace
+
+std::string memory_text(const results::Simulation& simulation) {
+  if (!simulation.memory) { return {}; }
+  const results::MemoryOverTime& memory = *simulation.memory;
+  std::string text =
+      fmt::format("\ndevice memory over time: {} usable\n", config::format_bytes(Bytes(memory.capacity)));
+  Table table;
+  table.column("from rank", Table::Align::left).column("ranks").column("all the time").column("peak");
+  table.column("of usable").column("first reached").column("mean");
+  constexpr std::size_t kMostRows = 12;
+  const auto classes = memory_classes(memory);
+  for (std::size_t i = 0; i < std::min(classes.size(), kMostRows); ++i) {
+    const results::MemoryRank& row = *classes[i].row;
+    constexpr double kNanosecond = 1e-9;
+    table.row({std::to_string(classes[i].first), std::to_string(classes[i].ranks),
+               config::format_bytes(Bytes(row.held)), config::format_bytes(Bytes(row.peak)),
+               percent(row.peak / memory.capacity),
+               config::format_seconds(Seconds(static_cast<double>(row.peak_ns) * kNanosecond)),
+               config::format_bytes(Bytes(row.mean))});
+  }
+  text += table.text();
+  if (classes.size() > kMostRows) { text += fmt::format("the first {} of {} classes\n", kMostRows, classes.size()); }
+  return text;
+}
+
+config::Node memory_json(const results::MemoryOverTime& memory) {
+  const auto point_json = [](const results::MemoryPoint& point) {
+    return config::json_object({{"time_ns", point.time_ns}, {"bytes", point.bytes}});
+  };
+  return config::json_object({{"capacity_B", memory.capacity},
+                              {"classes", config::json_list(memory_classes(memory), [&](const MemoryClass& ranks) {
+                                 const results::MemoryRank& row = *ranks.row;
+                                 return config::json_object({{"first_rank", ranks.first},
+                                                             {"ranks", ranks.ranks},
+                                                             {"held_B", row.held},
+                                                             {"peak_B", row.peak},
+                                                             {"peak_ns", row.peak_ns},
+                                                             {"mean_B", row.mean},
+                                                             {"points", config::json_list(row.points, point_json)}});
+                               })}});
+}
+
+}  // namespace orrery::report
