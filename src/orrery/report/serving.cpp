@@ -106,6 +106,10 @@ std::string serving_text(const Serving& s, TextStyle style) {
       fmt::format("Requests    {:.4g} per second; {:.1f} in the system on average", s.requests_per_s, s.mean_in_system);
   text += s.slo.empty() ? "\n" : fmt::format("; {:.4g} per second within the SLO\n", s.goodput_rps);
   text += slo_lines(s);
+  if (s.refused) {
+    text += fmt::format("Admission   {} requests refused ({}); they count as outside the SLO\n", grouped(*s.refused),
+                        percent(static_cast<double>(*s.refused) / static_cast<double>(s.requests)));
+  }
   text += fmt::format("Cache       peak {}, prefix hits {}, {} preemptions, {} tokens computed again\n",
                       percent(s.kv_peak), hits_text(s), grouped(s.preemptions), grouped(s.recomputed_tokens));
   if (s.usd_per_million_tokens) {

@@ -99,6 +99,7 @@ void add_serving(Node& json, const Serving& s) {
                             {"prefix_block_hit_rate", s.prefix_block_hit_rate},
                             {"usd_per_million_output_tokens", s.usd_per_million_tokens},
                             {"energy_J_per_output_token", s.joules_per_token}});
+  if (s.refused) { config::add_fields(json, {{"refused_requests", *s.refused}}); }
   config::add(json, "slo", of_slo(s));
   config::add(json, "pools", of_pools(s));
   if (!s.stages.empty()) { config::add(json, "stages", of_stages(s)); }
@@ -143,6 +144,10 @@ std::string serving_requests_csv(const Serving& s) {
       "preemptions\n";
   for (std::size_t i = 0; i < s.each.size(); ++i) {
     const auto& r = s.each[i];
+    if (r.refused) {
+      text += fmt::format("{},,{:.9f},,,,{},{},,\n", i + 1, r.arrival_s, r.input, r.output);
+      continue;
+    }
     text += fmt::format("{},{},{:.9f},{:.9f},{:.9f},{:.9f},{},{},{},{}\n", i + 1, r.engine, r.arrival_s, r.scheduled_s,
                         r.first_token_s, r.last_token_s, r.input, r.output, r.cached, r.preemptions);
   }
@@ -159,6 +164,7 @@ std::string serving_timeline(const Serving& s) {
   };
   for (std::size_t i = 0; i < s.each.size(); ++i) {
     const auto& r = s.each[i];
+    if (r.refused) { continue; }
     if (r.scheduled_s > r.arrival_s) { span("queue", r.engine, i, r.arrival_s, r.scheduled_s); }
     span("prefill", r.engine, i, r.scheduled_s, r.first_token_s);
     if (r.output > 1) { span("decode", r.engine, i, r.first_token_s, r.last_token_s); }

@@ -21,14 +21,16 @@ struct ServiceLevel {
   std::string measure;  // "p99", "mean"
   double limit_s = 0;
   double reached_s = 0;
-  double attained = 0;  // part of requests within the limit
+  double attained = 0;  // part of requests within the limit; refused ones are not
+  bool missed_by_refusals = false;  // too few requests are within the limit, with those that are refused
 
-  [[nodiscard]] bool holds() const { return reached_s <= limit_s; }
+  [[nodiscard]] bool holds() const { return !missed_by_refusals && reached_s <= limit_s; }
 };
 
 struct ServedRequest {
   double arrival_s = 0, scheduled_s = 0, first_token_s = 0, last_token_s = 0;
   std::int64_t input = 0, output = 0, cached = 0, preemptions = 0, engine = 0;
+  bool refused = false;  // never scheduled
 };
 
 struct ServingPool {
@@ -68,6 +70,7 @@ struct Serving {
   double kv_peak = 0, prefix_hit_rate = 0;      // hits: of the tokens of prompts
   std::optional<double> prefix_block_hit_rate;  // of the blocks of a trace with block ids, partial last ones included
   std::int64_t preemptions = 0, recomputed_tokens = 0, events = 0;
+  std::optional<std::int64_t> refused;  // requests, under an admission limit
   std::optional<double> usd_per_million_tokens, joules_per_token;  // of output
   std::vector<std::string> chosen, not_modelled, warnings;
   std::vector<ServedRequest> each;  // if asked for

@@ -175,6 +175,7 @@ Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
     const auto kind = config::EnumNames<StageKind>::value[static_cast<std::size_t>(stage.kind)].second;
     result.stages.push_back({stage.name, std::string(kind), stage.kind == StageKind::tool ? 0 : stage.servers});
   }
+  if (deployment.fleet.admission_limit > 0) { result.refused = run->refused; }
   summarise(result, load, pools, *run, {warm_up, deployment.request_overhead_s, each});
   double usd = 0, watts = 0;
   bool priced = true, powered = true;

@@ -234,6 +234,47 @@ RC_GTEST_PROP(Stages, littles_law_holds_in_each_and_requests_are_conserved, ()) 
   }
 }
 
+// A limit that is never reached changes nothing, bit for bit. A lower one: requests end or are refused, never more are
+// in the system, and a session ends with a turn that is refused.
+RC_GTEST_PROP(Admission, a_limit_refuses_what_exceeds_it_and_nothing_else, ()) {
+  RandomCase c = random_case();
+  RC_PRE(c.load.clients == 0);
+  Workload again = c.load, once_more = c.load;
+  const FleetRun plain = c.fleet.run(c.load);
+  c.fleet.options.admission_limit = std::max<std::int64_t>(1, plain.most_in_system);
+  const FleetRun same = c.fleet.run(again);
+  RC_ASSERT(same.refused == 0 && same.end == plain.end && same.system_integral == plain.system_integral);
+  for (std::size_t i = 0; i < plain.outcomes.size(); ++i) {
+    const Outcome &a = plain.outcomes[i], &b = same.outcomes[i];
+    RC_ASSERT(a.scheduled == b.scheduled && a.first == b.first && a.last == b.last && !b.refused);
+  }
+  c.fleet.options.admission_limit = *rc::gen::inRange<std::int64_t>(1, 8);
+  const FleetRun run = c.fleet.run(once_more);
+  RC_ASSERT(run.most_in_system <= c.fleet.options.admission_limit);
+  std::int64_t refused = 0, outputs = 0, generated = 0;
+  for (std::size_t i = 0; i < run.outcomes.size(); ++i) {
+    RC_ASSERT(run.outcomes[i].done() != run.outcomes[i].refused);
+    refused += run.outcomes[i].refused ? 1 : 0;
+    outputs += run.outcomes[i].refused ? 0 : once_more.requests[i].output;
+    const bool follows = !once_more.following.empty() && once_more.following[i].waits_for > 0;
+    if (follows && run.outcomes[i - 1].refused) { RC_ASSERT(run.outcomes[i].refused); }
+  }
+  for (const EngineTotals& totals : run.engines) { generated += totals.generated; }
+  RC_ASSERT(refused == run.refused && generated == outputs);
+}
+
+// M/D/1/K: with a limit of 1 every arrival during a service is refused. Erlang's loss formula: rho / (1 + rho).
+TEST(Admission, a_limit_of_one_refuses_as_erlang_says) {
+  TestFleet fleet;
+  fleet.options.admission_limit = 1;
+  const double service = 10e-3 + 100 * 100e-6, rho = 0.7;
+  const std::int64_t count = test::cases(200'000);
+  Workload load = load_of(count, rho / service, 100, 1, 1.0, 7);
+  const FleetRun run = fleet.run(load);
+  const double expected = rho / (1 + rho), n = static_cast<double>(count);
+  EXPECT_NEAR(static_cast<double>(run.refused) / n, expected, 3 * std::sqrt(expected * (1 - expected) / n));
+}
+
 // A stage that takes no time changes nothing, bit for bit.
 RC_GTEST_PROP(Stages, a_stage_without_time_is_plain_serving, ()) {
   RandomCase c = random_case();

@@ -211,6 +211,10 @@ class FleetSimulation {
         timed_.pop();
         load_.requests[static_cast<std::size_t>(request)].arrival = now;
       }
+      if (options_.admission_limit > 0 && in_system_ >= options_.admission_limit) {
+        refuse(request, now);
+        continue;
+      }
       count(1, now);
       if (stations_.empty()) {
         send_new(request, now);
@@ -220,6 +224,21 @@ class FleetSimulation {
     }
     if (!stations_.empty()) { stations_.start(now); }
     wake(fronts_.front(), now);
+  }
+
+  // A refused turn ends its session: the turns that follow it are refused as well.
+  void refuse(std::int64_t request, Ticks now) {
+    std::vector<std::int64_t> refused = {request};
+    while (!refused.empty()) {
+      const std::int64_t r = refused.back();
+      refused.pop_back();
+      load_.requests[static_cast<std::size_t>(r)].arrival = now;
+      run_.outcomes[static_cast<std::size_t>(r)].refused = true;
+      ++run_.refused;
+      for (const std::uint32_t follower : load_.followers_of(r)) {
+        if (!run_.outcomes[follower].refused) { refused.push_back(follower); }
+      }
+    }
   }
 
   void take_stations(Ticks now) {
@@ -289,7 +308,7 @@ class FleetSimulation {
     count(-1, now);
     const auto followers = load_.followers_of(request);
     for (const std::uint32_t follower : followers) {
-      if (--waits_for_[follower] == 0) { timed_.push({now + load_.following[follower].gap + 1, follower}); }
+      if (--waits_for_[follower] == 0 && !run_.outcomes[follower].refused) { timed_.push({now + load_.following[follower].gap + 1, follower}); }
     }
     if (load_.clients > 0 && followers.empty() && has_next()) { timed_.push({now + load_.think + 1, take_next()}); }
   }
@@ -341,6 +360,7 @@ class FleetSimulation {
 
 Result<FleetRun> run_fleet(Workload& load, const std::vector<Pool>& pools, const FleetOptions& options) {
   ORRERY_ASSERT(pools.size() == 1 || pools.size() == 2);
+  ORRERY_ASSERT(options.admission_limit == 0 || load.clients == 0);  // a client would send at once again
   return FleetSimulation(load, pools, options).run();
 }
 

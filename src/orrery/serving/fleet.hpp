@@ -46,6 +46,7 @@ struct FleetOptions {
   Ticks signal_age = 0;  // how old the router's view of engines may be
   TransferPolicy transfer;
   std::vector<StationOptions> stations;  // that every request passes before the engines
+  std::int64_t admission_limit = 0;      // requests that wait or run at a time; others are refused; 0: no limit
   std::uint64_t seed = 1;
   std::function<bool(std::int64_t done)> keep_going;  // called now and then; false: stop with an error
 };
@@ -57,10 +58,12 @@ struct FleetRun {
   Ticks end = 0;               // when the last request ended
   double system_integral = 0;  // of the number of requests in the system, over time in seconds
   std::int64_t most_in_system = 0;
+  std::int64_t refused = 0;
   double transfer_s = 0;  // exposed transfers, sum over requests
 };
 
 // `pools`: one, or prefill and decode. Sets arrivals of a closed loop in `load`. Errors: a request that no cache holds.
+// An admission limit is of open loops only.
 [[nodiscard]] Result<FleetRun> run_fleet(Workload& load, const std::vector<Pool>& pools, const FleetOptions& options);
 
 }  // namespace orrery::serving

@@ -49,6 +49,9 @@ void add_deployment(Record<Scenario>& record) {
       .optional("routing", &S::routing, "how requests are distributed over engines")
       .optional("signal_age", &S::signal_age, "how old the router's view of the engines may be",
                 {.max = Seconds(3600.0)})
+      .optional("admission_limit", &S::admission_limit,
+                "requests that wait or run at a time at most; others are refused; 0: no limit",
+                {.min = 0, .max = kMostRequests})
       .optional("transfer_by_layer", &S::transfer_by_layer,
                 "disaggregation: keys and values of a layer are sent while later layers compute");
 }
@@ -154,6 +157,9 @@ std::vector<Diagnostic> problems(const Scenario& scenario) {
   }
   if (!scenario.trace.empty() && scenario.turns > 1) {
     wrong("--turns", "is not valid with --trace; give the sessions as its column session");
+  }
+  if (scenario.admission_limit > 0 && scenario.concurrency) {
+    wrong("--admission-limit", "is not valid with --concurrency: there are never more requests than clients");
   }
   if (scenario.turn_tokens && scenario.turns == 1) {
     wrong("--turn-tokens", "has an effect with --turns of at least 2 only");

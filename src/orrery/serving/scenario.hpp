@@ -54,6 +54,7 @@ struct Scenario {
   std::string slo;
   Routing routing = Routing::least_outstanding;
   Seconds signal_age;
+  std::int64_t admission_limit = 0;  // 0: none
   bool transfer_by_layer = true;
 
   [[nodiscard]] bool disaggregated() const { return prefill_replicas > 0; }
