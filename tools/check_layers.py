@@ -54,7 +54,7 @@ LEFT_TO_THE_EDGE = {
 # Their decimal point is the locale's, which a host process may have set.
 LOCALE = re.compile(r"\b(stof|stod|stold|strtof|strtod|strtold|atof|sscanf)\s*\(")
 
-POSIX = re.compile(r"^(sys/|dlfcn\.h$|unistd\.h$|fcntl\.h$|signal\.h$|netdb|poll\.h$|spawn\.h$)")
+POSIX = re.compile(r"^(sys/|dirent\.h$|dlfcn\.h$|unistd\.h$|fcntl\.h$|signal\.h$|netdb|poll\.h$|spawn\.h$)")
 
 
 class Rooms:

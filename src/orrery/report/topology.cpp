@@ -85,7 +85,7 @@ std::map<std::pair<std::uint32_t, std::uint32_t>, std::pair<int, int>> bundles_o
   return bundles;
 }
 
-constexpr const char* kColours[] = {"#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2"};
+constexpr const char* kGroupColours[] = {"#4c78a8", "#f58518", "#54a24b", "#b279a2", "#e45756", "#72b7b2"};
 
 // Of the curve of a cable: one that passes over other nodes of its row or column is bent.
 Point control_of(const Point& a, const Point& b, bool is_level) {
@@ -155,7 +155,7 @@ std::string topology_svg(const Topology& topology) {
     svg += fmt::format(
         "<path d=\"M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}\" fill=\"none\" stroke=\"{}\" stroke-width=\"{}\"/>\n",
         a.x, a.y, control.x, control.y, b.x, b.y,
-        kColours[static_cast<std::size_t>(bundle.second) % std::size(kColours)], std::min(bundle.first, 6));
+        kGroupColours[static_cast<std::size_t>(bundle.second) % std::size(kGroupColours)], std::min(bundle.first, 6));
   }
   for (std::size_t i = 0; i < points.size(); ++i) {
     const bool is_device = i < topology.devices;
@@ -186,7 +186,7 @@ std::string topology_dot(const Topology& topology) {
   for (const auto& [ends, bundle] : bundles_of(topology)) {
     dot += fmt::format("  {} -- {} [color=\"{}\"", quoted(topology.nodes[ends.first].name),
                        quoted(topology.nodes[ends.second].name),
-                       kColours[static_cast<std::size_t>(bundle.second) % std::size(kColours)]);
+                       kGroupColours[static_cast<std::size_t>(bundle.second) % std::size(kGroupColours)]);
     dot += bundle.first > 1 ? fmt::format(", label=\"{}\"]\n", bundle.first) : "]\n";
   }
   return dot + "}\n";

@@ -13,7 +13,7 @@ namespace {
 
 using hardware::Topology;
 
-constexpr double kDevice = 34, kOutwards = 80, kLabel = 80;
+constexpr double kDevice = 34, kOutwards = 80, kLabelRoom = 80;
 
 double angle_of(const Ring& ring, std::uint32_t router) {
   const std::uint32_t number = router - ring.first;
@@ -47,7 +47,7 @@ Ring ring_of(const Topology& topology) {
   ring.slots = routers + ring.groups;
   const double gap = std::max(kGap, kDevice * most);
   ring.radius = std::max(120.0, ring.slots * gap / (2 * std::numbers::pi));
-  ring.edge = ring.radius + (topology.has_scale_up ? 2 : 1) * kOutwards + kLabel;
+  ring.edge = ring.radius + (topology.has_scale_up ? 2 : 1) * kOutwards + kLabelRoom;
   return ring;
 }
 

@@ -1,6 +1,7 @@
 #include "orrery/simulate/equal_files.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <limits>
 #include <map>
@@ -29,6 +30,7 @@ struct Contents {
   std::uint64_t size = 0;
   std::uint64_t beginning = 0, all = 0;  // hashes; 0: not needed
   bool is_known = false;
+  std::string bytes;  // all, of short files that have been read
 
   [[nodiscard]] auto key() const { return std::tuple(size, beginning, all); }
 };
@@ -41,6 +43,9 @@ class OpenFile {
   ~OpenFile() {
     if (file_ >= 0) { ::close(file_); }
   }
+
+  // False if it could not be opened.
+  [[nodiscard]] bool find(struct ::stat& into) const { return file_ >= 0 && ::fstat(file_, &into) == 0; }
 
   // Reads up to `most` bytes, fewer only at the end of the file or if it cannot be read.
   [[nodiscard]] std::uint64_t read(char* into, std::uint64_t most) const {
@@ -101,12 +106,16 @@ bool have_same_bytes(const std::string& a, const std::string& b, std::uint64_t b
 
 class Comparison {
  public:
-  Comparison(const std::vector<std::string>& files, int threads)
-      : files_(files), threads_(threads), contents_(files.size()), first_(files.size()) {}
+  Comparison(const std::vector<std::string>& files, int threads, const std::vector<bool>& are_regular)
+      : files_(files), threads_(threads), contents_(files.size()), first_(files.size()) {
+    std::atomic<std::uint64_t> kept = 0;
+    parallel_for(files_.size(), threads_, [&](std::size_t i) {
+      contents_[i] = !are_regular.empty() && are_regular[i] ? short_file(files_[i], kept) : status(files_[i]);
+    });
+  }
 
   std::vector<std::uint32_t> run() {
     for (std::uint32_t i = 0; i < first_.size(); ++i) { first_[i] = i; }
-    parallel_for(files_.size(), threads_, [&](std::size_t i) { contents_[i] = status(files_[i]); });
     match_links();
     match_short();
     hash([](const Contents& contents) { return std::min(contents.size, kBeginning); }, &Contents::beginning);
@@ -118,21 +127,37 @@ class Comparison {
   }
 
  private:
-  static Contents status(const std::string& path) {
-    struct ::stat found{};
+  static Contents contents_of(const struct ::stat& found) {
     Contents contents;
-    if (path.empty() || ::stat(path.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) { return contents; }
     contents.device = found.st_dev;
     contents.number = found.st_ino;
     contents.size = static_cast<std::uint64_t>(found.st_size);
-    contents.is_known = true;
+    contents.is_known = S_ISREG(found.st_mode);
+    return contents;
+  }
+
+  static Contents status(const std::string& path) {
+    struct ::stat found{};
+    return path.empty() || ::stat(path.c_str(), &found) != 0 ? Contents() : contents_of(found);
+  }
+
+  // With its bytes, if it is short and not too many are kept.
+  static Contents short_file(const std::string& path, std::atomic<std::uint64_t>& kept) {
+    const OpenFile file(path);
+    struct ::stat found{};
+    if (!file.find(found)) { return {}; }
+    Contents contents = contents_of(found);
+    const std::uint64_t size = contents.size;
+    if (!contents.is_known || size > kBeginning || kept.fetch_add(size) + size > kMostKept) { return contents; }
+    contents.bytes.resize(size);
+    if (file.read(contents.bytes.data(), size) != size) { return {}; }
     return contents;
   }
 
   void match_links() {
     std::map<std::pair<std::uint64_t, std::uint64_t>, std::uint32_t> first;
     for (std::uint32_t i = 0; i < first_.size(); ++i) {
-      if (!contents_[i].is_known) { continue; }
+      if (!contents_[i].is_known || !contents_[i].bytes.empty()) { continue; }
       first_[i] = first.try_emplace({contents_[i].device, contents_[i].number}, i).first->second;
     }
   }
@@ -154,15 +179,17 @@ class Comparison {
     each_kind([&](const std::vector<std::uint32_t>& members) {
       const std::uint64_t size = contents_[members.front()].size;
       if (size == 0 || size > kBeginning || size * members.size() > kMostKept) { return; }
-      std::vector<char> bytes(size * members.size());
-      std::vector<std::uint64_t> sizes(members.size());
-      parallel_for(members.size(), threads_,
-                   [&](std::size_t i) { sizes[i] = OpenFile(files_[members[i]]).read(bytes.data() + i * size, size); });
+      parallel_for(members.size(), threads_, [&](std::size_t i) {
+        std::string& bytes = contents_[members[i]].bytes;
+        if (!bytes.empty()) { return; }
+        bytes.resize(size);
+        bytes.resize(OpenFile(files_[members[i]]).read(bytes.data(), size));
+      });
       std::unordered_map<std::string_view, std::uint32_t> first;
-      for (std::size_t i = 0; i < members.size(); ++i) {
-        contents_[members[i]].is_known = false;
-        if (sizes[i] != size) { continue; }
-        first_[members[i]] = first.try_emplace({bytes.data() + i * size, size}, members[i]).first->second;
+      for (const std::uint32_t member : members) {
+        contents_[member].is_known = false;
+        if (contents_[member].bytes.size() != size) { continue; }
+        first_[member] = first.try_emplace(contents_[member].bytes, member).first->second;
       }
     });
   }
@@ -200,8 +227,9 @@ class Comparison {
 
 }  // namespace
 
-std::vector<std::uint32_t> first_equal_files(const std::vector<std::string>& files, int threads) {
-  return Comparison(files, threads).run();
+std::vector<std::uint32_t> first_equal_files(const std::vector<std::string>& files, int threads,
+                                             const std::vector<bool>& are_regular) {
+  return Comparison(files, threads, are_regular).run();
 }
 
 }  // namespace orrery::simulate

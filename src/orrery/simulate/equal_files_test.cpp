@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include "orrery/simulate/listed_files.hpp"
 #include "orrery/simulate/on_cluster.hpp"
 #include "orrery/simulate/test_jobs.hpp"
 #include "orrery/trace/chakra.hpp"
@@ -74,6 +75,35 @@ TEST_F(EqualFiles, links_are_equal_and_files_that_cannot_be_read_are_not) {
   fs::create_hard_link(copy, file("hard"));
   EXPECT_EQ(first_equal_files({one, file("soft"), copy, file("hard"), file("missing"), file("missing"), "", ""}, 1),
             (Positions{0, 0, 0, 0, 4, 5, 6, 7}));
+}
+
+// Of a link, a missing file and an empty one among short and long files.
+TEST_F(EqualFiles, files_that_are_known_to_be_regular_compare_alike) {
+  const std::string large(200'000, 'x');
+  std::vector<std::string> files = {written("a", "abc"), written("b", large), file("missing"),    written("c", "abc"),
+                                    written("d", ""),    written("e", large), written("f", "abd")};
+  fs::create_symlink(files[3], file("soft"));
+  files.push_back(file("soft"));
+  const Positions expected = first_equal_files(files, 1);
+  EXPECT_EQ(expected, (Positions{0, 1, 2, 0, 4, 1, 6, 0}));
+  EXPECT_EQ(first_equal_files(files, 2, {true, true, true, true, true, true, true, false}), expected);
+  EXPECT_EQ(first_equal_files(files, 1, {true, false, false, false, true, true, true, false}), expected);
+}
+
+// Names with zeros in front, other prefixes and extensions, links and folders are not listed; few ranks are not,
+// either.
+TEST_F(EqualFiles, a_listing_names_the_regular_files_of_ranks_only) {
+  for (const char* name : {"w.0.et", "w.7.et", "w.63.et", "w.64.et", "w.08.et", "w.9.et.gz", "w.et", "ww.10.et",
+                           "w.11x.et", "w.-12.et", "w..et", "w.13.ET"}) {
+    (void)written(name, "abc");
+  }
+  fs::create_symlink(file("w.0.et"), file("w.14.et"));
+  fs::create_directory(file("w.15.et"));
+  std::vector<bool> expected(64);
+  expected[0] = expected[7] = expected[63] = true;
+  EXPECT_EQ(listed_files(file("w"), 64), expected);
+  EXPECT_EQ(listed_files(file("w"), 8), std::vector<bool>(8));
+  EXPECT_EQ(listed_files(file("no folder/w"), 64), std::vector<bool>(64));
 }
 
 TEST_F(EqualFiles, ranks_with_equal_files_share_a_graph) {

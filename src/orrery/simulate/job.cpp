@@ -12,6 +12,7 @@
 #include "orrery/core/parallel_for.hpp"
 #include "orrery/simulate/custom_check.hpp"
 #include "orrery/simulate/equal_files.hpp"
+#include "orrery/simulate/listed_files.hpp"
 #include "orrery/simulate/listed_groups.hpp"
 #include "orrery/trace/node_stream.hpp"
 
@@ -70,9 +71,13 @@ class GraphReader {
   Result<void> run() {
     const std::size_t ranks = place_.size();
     job_.files.resize(ranks);
-    parallel_for(ranks, files_.threads,
-                 [&](std::size_t rank) { job_.files[rank] = graph_file(files_, rank).value_or(""); });
-    const std::vector<std::uint32_t> first = first_equal_files(job_.files, files_.threads);
+    const std::vector<bool> are_listed =
+        files_.graphs.empty() ? listed_files(files_.workload, ranks) : std::vector<bool>(ranks);
+    parallel_for(ranks, files_.threads, [&](std::size_t rank) {
+      job_.files[rank] =
+          are_listed[rank] ? fmt::format("{}.{}.et", files_.workload, rank) : graph_file(files_, rank).value_or("");
+    });
+    const std::vector<std::uint32_t> first = first_equal_files(job_.files, files_.threads, are_listed);
     std::vector<std::uint32_t> different;
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
       if (first[rank] == rank) { different.push_back(rank); }
