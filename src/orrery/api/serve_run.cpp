@@ -135,6 +135,7 @@ Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeReques
   ORRERY_TRY(pool, pool_of(inputs, s, deployment, s.degrees(), s.disaggregated() ? "decode" : "engine", engine));
   deployment.pools.push_back(std::move(pool));
   deployment.fleet.routing = s.routing;
+  deployment.autoscale = s.autoscale();
   deployment.fleet.admission_limit = s.admission_limit;
   deployment.fleet.signal_age = serving::ticks_of(s.signal_age);
   deployment.fleet.seed = static_cast<std::uint64_t>(s.seed);

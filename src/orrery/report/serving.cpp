@@ -112,6 +112,12 @@ std::string serving_text(const Serving& s, TextStyle style) {
   }
   text += fmt::format("Cache       peak {}, prefix hits {}, {} preemptions, {} tokens computed again\n",
                       percent(s.kv_peak), hits_text(s), grouped(s.preemptions), grouped(s.recomputed_tokens));
+  if (s.autoscale) {
+    const results::ServingAutoscale& a = *s.autoscale;
+    text += fmt::format(
+        "Autoscaling {} to {} engines, {:.2f} on average, {} at most; {} starts, {} stops; {:.4g} GPU-hours\n", a.least,
+        a.most, a.mean_engines, a.peak, a.starts, a.stops, a.gpu_hours);
+  }
   if (s.usd_per_million_tokens) {
     text += fmt::format("Price       {} per million output tokens\n", dollars(*s.usd_per_million_tokens));
   }

@@ -68,6 +68,16 @@ Node of_stages(const Serving& s) {
   return list;
 }
 
+Node of_autoscale(const results::ServingAutoscale& a) {
+  return config::json_object({{"least_engines", a.least},
+                              {"most_engines", a.most},
+                              {"peak_engines", a.peak},
+                              {"mean_engines", a.mean_engines},
+                              {"gpu_hours", a.gpu_hours},
+                              {"starts", a.starts},
+                              {"stops", a.stops}});
+}
+
 std::string microseconds(double seconds) { return fmt::format("{:.3f}", 1e6 * seconds); }
 
 }  // namespace
@@ -102,6 +112,7 @@ void add_serving(Node& json, const Serving& s) {
   if (s.refused) { config::add_fields(json, {{"refused_requests", *s.refused}}); }
   config::add(json, "slo", of_slo(s));
   config::add(json, "pools", of_pools(s));
+  if (s.autoscale) { config::add(json, "autoscale", of_autoscale(*s.autoscale)); }
   if (!s.stages.empty()) { config::add(json, "stages", of_stages(s)); }
   config::add_fields(json, {{"not_modelled", s.not_modelled}, {"warnings", s.warnings}});
 }

@@ -115,6 +115,7 @@ results::ServingPool BuiltPool::described() const {
 std::vector<Pool> Deployment::fleet_pools() const {
   std::vector<Pool> list;
   for (const auto& pool : pools) { list.push_back(pool->pool()); }
+  list.back().autoscale = autoscale;
   return list;
 }
 
@@ -155,7 +156,30 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
   if (!deployment.stages.empty()) {
     list.emplace_back("price and energy of stages before the engine; their transfers over the network");
   }
+  if (deployment.autoscale.scales()) {
+    list.emplace_back("forecasts of the load, starts that fail; sessions that move when the number of engines changes");
+  }
   return list;
+}
+
+}  // namespace
+
+namespace {
+
+void add_autoscale(results::Serving& result, const Deployment& deployment, const FleetRun& run) {
+  if (!deployment.autoscale.scales()) { return; }
+  const Degrees& degrees = deployment.pools.back()->inputs().degrees;
+  const AutoscaleTotals& totals = run.autoscaled.back();
+  constexpr double kHour = 3600.0;
+  results::ServingAutoscale scaled;
+  scaled.least = deployment.autoscale.least;
+  scaled.most = degrees.replicas;
+  scaled.peak = totals.most;
+  scaled.mean_engines = result.duration_s > 0 ? totals.engine_seconds / result.duration_s : 0.0;
+  scaled.gpu_hours = totals.engine_seconds * static_cast<double>(degrees.gpus_of_engine()) / kHour;
+  scaled.starts = totals.starts;
+  scaled.stops = totals.stops;
+  result.autoscale = scaled;
 }
 
 }  // namespace
@@ -177,11 +201,13 @@ Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
   }
   if (deployment.fleet.admission_limit > 0) { result.refused = run->refused; }
   summarise(result, load, pools, *run, {warm_up, deployment.request_overhead_s, each});
+  add_autoscale(result, deployment, *run);
   double usd = 0, watts = 0;
   bool priced = true, powered = true;
   for (const auto& pool : deployment.pools) {
     const hardware::Cluster& cluster = pool->inputs().cluster;
-    const double count = static_cast<double>(pool->inputs().degrees.replicas);
+    const bool scales = pool == deployment.pools.back() && result.autoscale;
+    const double count = scales ? result.autoscale->mean_engines : static_cast<double>(pool->inputs().degrees.replicas);
     const auto cost = hardware::cost_rate(cluster), power = hardware::power(cluster);
     priced = priced && cost.has_value();
     powered = powered && power.has_value();

@@ -13,6 +13,7 @@
 
 #include "orrery/config/codec.hpp"
 #include "orrery/core/error.hpp"
+#include "orrery/serving/autoscale.hpp"
 #include "orrery/serving/engine.hpp"
 #include "orrery/serving/station.hpp"
 
@@ -31,7 +32,8 @@ struct Pool {
   const EngineSettings* settings = nullptr;
   EngineShape shape;
   StepPrice* price = nullptr;  // shared by its engines
-  std::int64_t replicas = 1;
+  std::int64_t replicas = 1;   // with autoscaling: the most that are on
+  AutoscaleOptions autoscale = {};
 };
 
 // From a prefill engine to a decode engine.
@@ -52,8 +54,9 @@ struct FleetOptions {
 };
 
 struct FleetRun {
-  std::vector<Outcome> outcomes;      // [request]
-  std::vector<EngineTotals> engines;  // of the pools, one after the other
+  std::vector<Outcome> outcomes;            // [request]
+  std::vector<EngineTotals> engines;        // of the pools, one after the other
+  std::vector<AutoscaleTotals> autoscaled;  // [pool]
   std::vector<StationTotals> stations;
   Ticks end = 0;               // when the last request ended
   double system_integral = 0;  // of the number of requests in the system, over time in seconds

@@ -55,11 +55,16 @@ struct Scenario {
   Routing routing = Routing::least_outstanding;
   Seconds signal_age;
   std::int64_t admission_limit = 0;  // 0: none
+  std::optional<std::int64_t> autoscale_min;
+  std::optional<double> autoscale_target;
+  Seconds autoscale_interval{15}, autoscale_start{90}, autoscale_hold{300};
   bool transfer_by_layer = true;
 
   [[nodiscard]] bool disaggregated() const { return prefill_replicas > 0; }
   [[nodiscard]] Degrees degrees() const;  // of the only pool, or of decode
   [[nodiscard]] Degrees prefill_degrees() const;
+  // Of the only pool, or of decode.
+  [[nodiscard]] AutoscaleOptions autoscale() const;
 };
 
 // Errors between fields: no load, two loads, devices that the degrees do not divide.
