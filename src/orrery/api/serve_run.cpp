@@ -40,6 +40,8 @@ Result<std::unique_ptr<BuiltPool>> pool_of(ServingInputs& shared, const Scenario
   inputs.settings = settings;
   inputs.stack = shared.stack();
   inputs.cluster = std::move(machine);
+  inputs.tiers = {{{s.host_cache, s.host_cache_bandwidth, s.host_cache_latency},
+                   {s.remote_cache, s.remote_cache_bandwidth, s.remote_cache_latency}}};
   inputs.job.precision = s.precision;
   inputs.job.formats = {s.weight_format, s.kv_format, s.attention_precision};
   return BuiltPool::build(std::move(inputs));

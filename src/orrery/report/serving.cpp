@@ -112,6 +112,10 @@ std::string serving_text(const Serving& s, TextStyle style) {
   }
   text += fmt::format("Cache       peak {}, prefix hits {}, {} preemptions, {} tokens computed again\n",
                       percent(s.kv_peak), hits_text(s), grouped(s.preemptions), grouped(s.recomputed_tokens));
+  for (const auto& tier : s.tiers) {
+    text += fmt::format("            {} cache: {} tokens loaded in {}\n", tier.name, grouped(tier.tokens),
+                        time(tier.load_s));
+  }
   if (s.autoscale) {
     const results::ServingAutoscale& a = *s.autoscale;
     text += fmt::format(

@@ -68,6 +68,14 @@ Node of_stages(const Serving& s) {
   return list;
 }
 
+Node of_tiers(const Serving& s) {
+  Node list = config::sequence_node();
+  for (const auto& tier : s.tiers) {
+    append(list, config::json_object({{"name", tier.name}, {"loaded_tokens", tier.tokens}, {"load_s", tier.load_s}}));
+  }
+  return list;
+}
+
 Node of_autoscale(const results::ServingAutoscale& a) {
   return config::json_object({{"least_engines", a.least},
                               {"most_engines", a.most},
@@ -112,6 +120,7 @@ void add_serving(Node& json, const Serving& s) {
   if (s.refused) { config::add_fields(json, {{"refused_requests", *s.refused}}); }
   config::add(json, "slo", of_slo(s));
   config::add(json, "pools", of_pools(s));
+  if (!s.tiers.empty()) { config::add(json, "cache_tiers", of_tiers(s)); }
   if (s.autoscale) { config::add(json, "autoscale", of_autoscale(*s.autoscale)); }
   if (!s.stages.empty()) { config::add(json, "stages", of_stages(s)); }
   config::add_fields(json, {{"not_modelled", s.not_modelled}, {"warnings", s.warnings}});

@@ -45,6 +45,13 @@ struct ServingPool {
   std::int64_t iterations = 0;
 };
 
+// A tier of the prefix cache below the device.
+struct ServingTier {
+  std::string name;         // "host", "remote"
+  std::int64_t tokens = 0;  // found there and loaded, by all engines
+  double load_s = 0;        // that iterations waited for them, sum over engines
+};
+
 // Of the engines that generate tokens, if their number follows the load.
 struct ServingAutoscale {
   std::int64_t least = 0, most = 0, peak = 0;  // engines; peak: on at a time
@@ -66,6 +73,7 @@ struct Serving {
   std::string model, cluster, load;
   std::vector<ServingPool> pools;
   std::vector<ServingStage> stages;
+  std::vector<ServingTier> tiers;  // if some are given
   std::optional<ServingAutoscale> autoscale;
   std::int64_t gpus = 0;
   std::int64_t requests = 0, measured = 0;  // measured: after the warm-up

@@ -83,6 +83,7 @@ Result<void> BuiltPool::finish() {
   }
   shape_.step_host = ticks_of(in.settings.step_host / tokens_per_step(in.settings));
   shape_.prefill_only = in.prefill_only;
+  if (auto ok = add_tiers(); !ok) { return ok; }
   if (in.settings.preemption == Preemption::swap) {
     const auto& tier = in.cluster.second_tier;
     if (!(tier.bandwidth > BytesPerSecond(0))) {
@@ -90,6 +91,35 @@ Result<void> BuiltPool::finish() {
                   fmt::format("swap needs host memory, and cluster {} states none", quote(in.cluster.name)));
     }
     shape_.swap_token = ticks_of(memory_.kv_per_token / tier.rate());
+  }
+  return {};
+}
+
+// Every accelerator of an engine loads its part of a block, over its own host link or over the outermost links.
+Result<void> BuiltPool::add_tiers() {
+  const PoolInputs& in = inputs_;
+  const auto& [host, remote] = in.tiers;
+  if (!(host.size > Bytes(0)) && !(remote.size > Bytes(0))) { return {}; }
+  if (!in.settings.prefix_cache) {
+    return fail({{}, 0, 0, host.size > Bytes(0) ? "--host-cache" : "--remote-cache"}, "needs the prefix cache");
+  }
+  const auto& dimension = in.cluster.dimensions.back();
+  const std::array<BytesPerSecond, kTiers> usual = {in.cluster.second_tier.rate(),
+                                                    dimension.rate() * dimension.link.efficiency};
+  for (std::size_t k = 0; k < kTiers; ++k) {
+    const auto& tier = in.tiers[k];
+    const BytesPerSecond rate = tier.bandwidth.value_or(usual[k]);
+    if (tier.size > Bytes(0) && !(rate > BytesPerSecond(0))) {
+      return fail({{}, 0, 0, "--host-cache-bandwidth"},
+                  fmt::format("is missing: cluster {} states no host memory", quote(in.cluster.name)));
+    }
+    CacheTier made;
+    if (tier.size > Bytes(0)) {
+      made.tokens = static_cast<std::int64_t>(tier.size / memory_.kv_per_token) * shape_.ranks;
+      made.token = ticks_of(memory_.kv_per_token / rate);
+      made.latency = ticks_of(tier.latency);
+    }
+    shape_.tiers.push_back(made);
   }
   return {};
 }
@@ -155,6 +185,13 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
   }
   if (!deployment.stages.empty()) {
     list.emplace_back("price and energy of stages before the engine; their transfers over the network");
+  }
+  bool tiers = false;
+  for (const auto& pool : deployment.pools) { tiers = tiers || !pool->shape().tiers.empty(); }
+  if (tiers) {
+    list.emplace_back(
+        "writes to tiers of the cache; loads that run under iterations of other requests (they delay the iteration); "
+        "blocks that engines share in a remote store");
   }
   if (deployment.autoscale.scales()) {
     list.emplace_back("forecasts of the load, starts that fail; sessions that move when the number of engines changes");

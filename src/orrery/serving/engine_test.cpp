@@ -10,11 +10,9 @@
 #include "orrery/serving/load.hpp"
 #include "orrery/serving/stage.hpp"
 #include "orrery/serving/summary.hpp"
-#include "orrery/serving/test_prices.hpp"
+#include "orrery/serving/test_cases.hpp"
 
 namespace orrery::serving::engine_test {
-
-namespace {
 
 Workload load_of(std::int64_t requests, double rate, std::int64_t input, std::int64_t output, double range,
                  std::uint64_t seed) {
@@ -27,12 +25,6 @@ Workload load_of(std::int64_t requests, double rate, std::int64_t input, std::in
   options.seed = seed;
   return generated(options);
 }
-
-// A fleet and load of which every choice is random; blocks are scarce.
-struct RandomCase {
-  TestFleet fleet;
-  Workload load;
-};
 
 RandomCase random_case() {
   RandomCase c;
@@ -67,6 +59,10 @@ RandomCase random_case() {
   const std::int64_t later = (options.turns - 1) * (options.output + options.turn_input);
   const std::int64_t longest = options.input + options.output + later + 2 * s.block_tokens;
   c.fleet.shape.blocks = (longest * *rc::gen::inRange<std::int64_t>(1, 4)) / s.block_tokens + 4;
+  for (std::int64_t tiers = *rc::gen::element<std::int64_t>(0, 1, 2); tiers > 0; --tiers) {
+    c.fleet.shape.tiers.push_back({*rc::gen::element<std::int64_t>(0, 40, 1000, 1'000'000),
+                                   *rc::gen::element<Ticks>(0, 5000), *rc::gen::element<Ticks>(0, 100'000)});
+  }
   c.fleet.shape.swap_token = s.preemption == Preemption::swap ? 1000 : 0;
   c.fleet.price.line = *rc::gen::element<std::int64_t>(50, 1000, 1 << 20);
   c.fleet.replicas = *rc::gen::element<std::int64_t>(1, 3);
@@ -86,8 +82,6 @@ RandomCase random_case() {
   }
   return c;
 }
-
-}  // namespace
 
 RC_GTEST_PROP(Engine, aggregated_runs_equal_stepped_ones_bit_for_bit, ()) {
   RandomCase c = random_case();
@@ -237,120 +231,6 @@ RC_GTEST_PROP(Stages, littles_law_holds_in_each_and_requests_are_conserved, ()) 
     for (const auto& totals : run.stations) { ready += totals.times[i]; }
     RC_ASSERT(run.outcomes[i].ready == ready);
   }
-}
-
-// A limit that is never reached changes nothing, bit for bit. A lower one: requests end or are refused, never more are
-// in the system, and a session ends with a turn that is refused.
-RC_GTEST_PROP(Admission, a_limit_refuses_what_exceeds_it_and_nothing_else, ()) {
-  RandomCase c = random_case();
-  RC_PRE(c.load.clients == 0);
-  Workload again = c.load, once_more = c.load;
-  const FleetRun plain = c.fleet.run(c.load);
-  c.fleet.options.admission_limit = std::max<std::int64_t>(1, plain.most_in_system);
-  const FleetRun same = c.fleet.run(again);
-  RC_ASSERT(same.refused == 0 && same.end == plain.end && same.system_integral == plain.system_integral);
-  for (std::size_t i = 0; i < plain.outcomes.size(); ++i) {
-    const Outcome &a = plain.outcomes[i], &b = same.outcomes[i];
-    RC_ASSERT(a.scheduled == b.scheduled && a.first == b.first && a.last == b.last && !b.refused);
-  }
-  c.fleet.options.admission_limit = *rc::gen::inRange<std::int64_t>(1, 8);
-  const FleetRun run = c.fleet.run(once_more);
-  RC_ASSERT(run.most_in_system <= c.fleet.options.admission_limit);
-  std::int64_t refused = 0, outputs = 0, generated = 0;
-  for (std::size_t i = 0; i < run.outcomes.size(); ++i) {
-    RC_ASSERT(run.outcomes[i].done() != run.outcomes[i].refused);
-    refused += run.outcomes[i].refused ? 1 : 0;
-    outputs += run.outcomes[i].refused ? 0 : once_more.requests[i].output;
-    const bool follows = !once_more.following.empty() && once_more.following[i].waits_for > 0;
-    if (follows && run.outcomes[i - 1].refused) { RC_ASSERT(run.outcomes[i].refused); }
-  }
-  for (const EngineTotals& totals : run.engines) { generated += totals.generated; }
-  RC_ASSERT(refused == run.refused && generated == outputs);
-}
-
-// M/D/1/K: with a limit of 1 every arrival during a service is refused. Erlang's loss formula: rho / (1 + rho).
-TEST(Admission, a_limit_of_one_refuses_as_erlang_says) {
-  TestFleet fleet;
-  fleet.options.admission_limit = 1;
-  const double service = 10e-3 + 100 * 100e-6, rho = 0.7;
-  const std::int64_t count = test::cases(200'000);
-  Workload load = load_of(count, rho / service, 100, 1, 1.0, 7);
-  const FleetRun run = fleet.run(load);
-  const double expected = rho / (1 + rho), n = static_cast<double>(count);
-  EXPECT_NEAR(static_cast<double>(run.refused) / n, expected, 3 * std::sqrt(expected * (1 - expected) / n));
-}
-
-// A pool that may not shrink is a fixed pool, bit for bit. Its engine-seconds are engines x time.
-RC_GTEST_PROP(Autoscale, a_pool_with_one_size_is_fixed, ()) {
-  RandomCase c = random_case();
-  c.fleet.autoscale = {};
-  c.fleet.options.routing = *rc::gen::element(Routing::least_outstanding, Routing::round_robin, Routing::random);
-  Workload again = c.load;
-  const FleetRun plain = c.fleet.run(c.load);
-  c.fleet.autoscale = {c.fleet.replicas, 1.0, ticks_of(Seconds(0.05)), 0, 0};
-  const FleetRun same = c.fleet.run(again);
-  RC_ASSERT(plain.end == same.end && plain.system_integral == same.system_integral);
-  for (std::size_t i = 0; i < plain.outcomes.size(); ++i) {
-    const Outcome &a = plain.outcomes[i], &b = same.outcomes[i];
-    RC_ASSERT(a.scheduled == b.scheduled && a.first == b.first && a.last == b.last && a.engine == b.engine);
-  }
-  Ticks first = kNever;
-  for (const Request& request : again.requests) { first = std::min(first, request.arrival); }
-  const double expected = static_cast<double>(c.fleet.replicas) * seconds_of(same.end - first);
-  RC_ASSERT(std::abs(same.autoscaled[0].engine_seconds - expected) <= 1e-9 * expected);
-  RC_ASSERT(same.autoscaled[0].starts == 0 && same.autoscaled[0].stops == 0);
-}
-
-// Between the smallest and the largest pool: requests are served, and engine-seconds lie between both.
-RC_GTEST_PROP(Autoscale, requests_are_conserved_and_engine_seconds_bounded, ()) {
-  RandomCase c = random_case();
-  c.fleet.replicas = 4;
-  const auto interval = *rc::gen::element(0.01, 0.1, 1.0);
-  c.fleet.autoscale = {1, *rc::gen::element(0.5, 3.0), ticks_of(Seconds(interval)),
-                       ticks_of(Seconds(*rc::gen::element(0.0, 0.3))), ticks_of(Seconds(*rc::gen::element(0.0, 0.5)))};
-  const FleetRun run = c.fleet.run(c.load);
-  Ticks first = kNever;
-  std::int64_t generated = 0, outputs = 0;
-  for (std::size_t i = 0; i < run.outcomes.size(); ++i) {
-    RC_ASSERT(run.outcomes[i].done());
-    first = std::min(first, c.load.requests[i].arrival);
-    outputs += c.load.requests[i].output;
-  }
-  for (const EngineTotals& totals : run.engines) { generated += totals.generated; }
-  RC_ASSERT(generated == outputs);
-  const AutoscaleTotals& scaled = run.autoscaled[0];
-  const double time = seconds_of(run.end - first);
-  RC_ASSERT(scaled.engine_seconds >= time * (1 - 1e-9) && scaled.engine_seconds <= 4 * time * (1 + 1e-9));
-  RC_ASSERT(scaled.most >= 1 && scaled.most <= 4 && scaled.starts >= scaled.stops);
-  double busy = 0;
-  for (const EngineTotals& totals : run.engines) { busy += totals.busy_s; }
-  RC_ASSERT(busy <= scaled.engine_seconds * (1 + 1e-9));
-}
-
-// By hand: 8 requests at once, one engine, 2 requests for each: the decision after 1 s wants 4 engines, 3 of which
-// start and are ready 2 s later. They find nothing to do (the requests are on the first engine), and are switched off
-// when fewer have been enough for 3 s: requests end after about 10.3 s, so at the decision at 14 s.
-TEST(Autoscale, engines_start_and_stop_at_the_times_of_the_rule) {
-  Autoscaler scaler({1, 2.0, ticks_of(Seconds(1)), ticks_of(Seconds(2)), ticks_of(Seconds(3))}, 4);
-  const auto at = [](double seconds) { return ticks_of(Seconds(seconds)); };
-  scaler.begin(0);
-  double now = 0;
-  const auto load = [&](std::size_t engine) -> std::int64_t { return engine == 0 && now < 10.3 ? 8 : 0; };
-  std::vector<std::pair<double, std::size_t>> changes;
-  for (std::size_t active = 1; now < 20;) {
-    now = seconds_of(scaler.next());
-    scaler.step(scaler.next(), load);
-    if (scaler.active().size() != active) {
-      active = scaler.active().size();
-      changes.emplace_back(now, active);
-    }
-  }
-  const std::vector<std::pair<double, std::size_t>> expected = {{3.0, 4}, {14.0, 1}};
-  EXPECT_EQ(changes, expected);
-  const AutoscaleTotals totals = scaler.totals(at(20));
-  EXPECT_EQ(totals.starts, 3);
-  EXPECT_EQ(totals.stops, 3);
-  EXPECT_NEAR(totals.engine_seconds, 20 + 3 * 13, 1e-9);  // the three from 1 s to 14 s
 }
 
 // A stage that takes no time changes nothing, bit for bit.

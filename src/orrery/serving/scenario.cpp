@@ -52,6 +52,22 @@ void add_deployment(Record<Scenario>& record) {
       .optional("admission_limit", &S::admission_limit,
                 "requests that wait or run at a time at most; others are refused; 0: no limit",
                 {.min = 0, .max = kMostRequests})
+      .optional("host_cache", &S::host_cache,
+                "host memory of each accelerator for blocks that the prefix cache evicts; 0: they are lost",
+                {.max = Bytes(1e18)})
+      .optional("host_cache_bandwidth", &S::host_cache_bandwidth,
+                "rate at which an accelerator loads them; default: the cluster's host link",
+                {.max = BytesPerSecond(1e18), .positive = true})
+      .optional("host_cache_latency", &S::host_cache_latency, "of a request's load from host memory",
+                {.max = Seconds(100.0)})
+      .optional("remote_cache", &S::remote_cache,
+                "remote memory of each accelerator for blocks that host memory evicts; 0: they are lost",
+                {.max = Bytes(1e18)})
+      .optional("remote_cache_bandwidth", &S::remote_cache_bandwidth,
+                "rate at which an accelerator loads them; default: the cluster's outermost links",
+                {.max = BytesPerSecond(1e18), .positive = true})
+      .optional("remote_cache_latency", &S::remote_cache_latency, "of a request's load from remote memory",
+                {.max = Seconds(100.0)})
       .optional("autoscale_min", &S::autoscale_min,
                 "engines that are always on; the number follows the load up to --replicas; default: all are on",
                 {.min = 1, .max = kMostDegree})

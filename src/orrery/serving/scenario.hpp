@@ -55,6 +55,10 @@ struct Scenario {
   Routing routing = Routing::least_outstanding;
   Seconds signal_age;
   std::int64_t admission_limit = 0;  // 0: none
+  // Tiers of the prefix cache: of each accelerator.
+  Bytes host_cache, remote_cache;
+  std::optional<BytesPerSecond> host_cache_bandwidth, remote_cache_bandwidth;
+  Seconds host_cache_latency{50e-6}, remote_cache_latency{2e-3};
   std::optional<std::int64_t> autoscale_min;
   std::optional<double> autoscale_target;
   Seconds autoscale_interval{15}, autoscale_start{90}, autoscale_hold{300};

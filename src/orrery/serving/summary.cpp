@@ -55,6 +55,10 @@ double needed_part(std::string_view measure) {
 double part(double of, double whole) { return whole > 0.0 ? of / whole : 0.0; }
 
 void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, const FleetRun& run, double duration) {
+  constexpr std::array<const char*, kTiers> kNames = {"host", "remote"};
+  for (const Pool& pool : pools) {
+    for (std::size_t k = result.tiers.size(); k < pool.shape.tiers.size(); ++k) { result.tiers.push_back({kNames[k]}); }
+  }
   std::size_t engine = 0;
   for (std::size_t p = 0; p < pools.size(); ++p) {
     results::ServingPool& pool = result.pools[p];
@@ -70,6 +74,10 @@ void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, c
       batch += totals.running_integral;
       result.events += totals.events;
       result.preemptions += totals.preemptions;
+      for (std::size_t k = 0; k < pools[p].shape.tiers.size(); ++k) {
+        result.tiers[k].tokens += totals.tier_tokens[k];
+        result.tiers[k].load_s += totals.tier_s[k];
+      }
     }
     pool.kv_mean = part(held / blocks, duration * count);
     pool.utilisation = part(busy, duration * count);
@@ -108,6 +116,20 @@ std::optional<double> block_hits(const Workload& load, const FleetRun& run, std:
     found += static_cast<double>((run.outcomes[i].cached + load.block_tokens - 1) / load.block_tokens);
   }
   return blocks > 0 ? std::optional(found / blocks) : std::nullopt;
+}
+
+// `attained`: [limit], measured requests within it.
+void summarise_slo(results::Serving& result, const std::vector<std::int64_t>& attained, bool refuses) {
+  for (std::size_t k = 0; k < result.slo.size(); ++k) {
+    auto& level = result.slo[k];
+    const auto& d = level.metric == "ttft" ? result.ttft : level.metric == "tpot" ? result.tpot : result.e2e;
+    level.reached_s = level.measure == "mean"  ? d.mean
+                      : level.measure == "p50" ? d.p50
+                      : level.measure == "p90" ? d.p90
+                                               : d.p99;
+    level.attained = part(static_cast<double>(attained[k]), static_cast<double>(result.measured));
+    level.missed_by_refusals = refuses && level.attained < needed_part(level.measure);
+  }
 }
 
 }  // namespace
@@ -188,16 +210,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   result.mean_in_system = part(run.system_integral, result.duration_s);
   result.prefix_hit_rate = part(cached, prompts);
   result.prefix_block_hit_rate = block_hits(load, run, skipped);
-  for (std::size_t k = 0; k < result.slo.size(); ++k) {
-    auto& level = result.slo[k];
-    const auto& d = level.metric == "ttft" ? result.ttft : level.metric == "tpot" ? result.tpot : result.e2e;
-    level.reached_s = level.measure == "mean"  ? d.mean
-                      : level.measure == "p50" ? d.p50
-                      : level.measure == "p90" ? d.p90
-                                               : d.p99;
-    level.attained = part(static_cast<double>(attained[k]), measured);
-    level.missed_by_refusals = run.refused > 0 && level.attained < needed_part(level.measure);
-  }
+  summarise_slo(result, attained, run.refused > 0);
   summarise_pools(result, pools, run, result.duration_s);
   summarise_stages(result, run, skipped, result.duration_s);
 }
