@@ -10,7 +10,11 @@
 #include "orrery/core/test_effort.hpp"
 #include "orrery/serving/test_cases.hpp"
 
-namespace orrery::serving::engine_test {
+namespace orrery::serving::fleet_test {
+
+using engine_test::load_of;
+using engine_test::random_case;
+using engine_test::RandomCase;
 
 // A limit that is never reached changes nothing, bit for bit. A lower one: requests end or are refused, never more are
 // in the system, and a session ends with a turn that is refused.
@@ -204,4 +208,4 @@ TEST(Autoscale, engines_start_and_stop_at_the_times_of_the_rule) {
   EXPECT_NEAR(totals.engine_seconds, 20 + 3 * 13, 1e-9);  // the three from 1 s to 14 s
 }
 
-}  // namespace orrery::serving::engine_test
+}  // namespace orrery::serving::fleet_test
