@@ -95,6 +95,10 @@ Result<api::ServePlanRequest> plan_request(const Options& options) {
                 "is not valid here; give --rate or a trace to get the number of "
                 "accelerators, or --devices to get the highest rate");
   }
+  if (s.admission_limit > 0 || s.autoscale_min) {
+    return fail(flag_place(s.autoscale_min ? "--autoscale-min" : "--admission-limit"),
+                "is not valid here: the search has fixed fleets that serve every request");
+  }
   request.for_traffic = s.rate || (!s.trace.empty() && !s.devices);
   if (!s.devices && !request.for_traffic) {
     return fail(flag_place("--devices"), fmt::format("is missing; give --devices to get the highest rate, or --rate to "
@@ -194,7 +198,7 @@ Command plan_serve_command() {
   command.positional({"SCENARIO", "", "YAML with the fields below", ""},
                      [options](const std::string& text) { options->serve.file(text); });
   command.option({"--task", "NAME", "serve", "The search"}, [](const std::string&) {});
-  constexpr std::array<std::string_view, 12> kSearched = {"tp",
+  constexpr std::array<std::string_view, 18> kSearched = {"tp",
                                                           "pp",
                                                           "ep",
                                                           "attention_dp",
@@ -203,6 +207,12 @@ Command plan_serve_command() {
                                                           "prefill_tp",
                                                           "prefill_ep",
                                                           "prefill_attention_dp",
+                                                          "admission_limit",
+                                                          "autoscale_min",
+                                                          "autoscale_target",
+                                                          "autoscale_interval",
+                                                          "autoscale_start",
+                                                          "autoscale_hold",
                                                           "max_batched_tokens",
                                                           "max_sequences",
                                                           "blocks"};

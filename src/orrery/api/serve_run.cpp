@@ -40,6 +40,8 @@ Result<std::unique_ptr<BuiltPool>> pool_of(ServingInputs& shared, const Scenario
   inputs.settings = settings;
   inputs.stack = shared.stack();
   inputs.cluster = std::move(machine);
+  inputs.tiers = {{{s.host_cache, s.host_cache_bandwidth, s.host_cache_latency},
+                   {s.remote_cache, s.remote_cache_bandwidth, s.remote_cache_latency}}};
   inputs.job.precision = s.precision;
   inputs.job.formats = {s.weight_format, s.kv_format, s.attention_precision};
   return BuiltPool::build(std::move(inputs));
@@ -135,6 +137,8 @@ Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeReques
   ORRERY_TRY(pool, pool_of(inputs, s, deployment, s.degrees(), s.disaggregated() ? "decode" : "engine", engine));
   deployment.pools.push_back(std::move(pool));
   deployment.fleet.routing = s.routing;
+  deployment.autoscale = s.autoscale();
+  deployment.fleet.admission_limit = s.admission_limit;
   deployment.fleet.signal_age = serving::ticks_of(s.signal_age);
   deployment.fleet.seed = static_cast<std::uint64_t>(s.seed);
   deployment.fleet.keep_going = request.keep_going;

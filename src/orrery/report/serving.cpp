@@ -125,8 +125,22 @@ std::string serving_text(const Serving& s, TextStyle style) {
   text += s.slo.empty() ? "\n" : fmt::format("; {:.4g} per second within the SLO\n", s.goodput_rps);
   text += range_line(s);
   text += slo_lines(s);
+  if (s.refused) {
+    text += fmt::format("Admission   {} requests refused ({}); they count as outside the SLO\n", grouped(*s.refused),
+                        percent(static_cast<double>(*s.refused) / static_cast<double>(s.requests)));
+  }
   text += fmt::format("Cache       peak {}, prefix hits {}, {} preemptions, {} tokens computed again\n",
                       percent(s.kv_peak), hits_text(s), grouped(s.preemptions), grouped(s.recomputed_tokens));
+  for (const auto& tier : s.tiers) {
+    text += fmt::format("            {} cache: {} tokens loaded in {}\n", tier.name, grouped(tier.tokens),
+                        time(tier.load_s));
+  }
+  if (s.autoscale) {
+    const results::ServingAutoscale& a = *s.autoscale;
+    text += fmt::format(
+        "Autoscaling {} to {} engines, {:.2f} on average, {} at most; {} starts, {} stops; {:.4g} GPU-hours\n", a.least,
+        a.most, a.mean_engines, a.peak, a.starts, a.stops, a.gpu_hours);
+  }
   if (s.usd_per_million_tokens) {
     text += fmt::format("Price       {} per million output tokens\n", dollars(*s.usd_per_million_tokens));
   }

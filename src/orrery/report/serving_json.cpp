@@ -77,6 +77,24 @@ Node of_stages(const Serving& s) {
   return list;
 }
 
+Node of_tiers(const Serving& s) {
+  Node list = config::sequence_node();
+  for (const auto& tier : s.tiers) {
+    append(list, config::json_object({{"name", tier.name}, {"loaded_tokens", tier.tokens}, {"load_s", tier.load_s}}));
+  }
+  return list;
+}
+
+Node of_autoscale(const results::ServingAutoscale& a) {
+  return config::json_object({{"least_engines", a.least},
+                              {"most_engines", a.most},
+                              {"peak_engines", a.peak},
+                              {"mean_engines", a.mean_engines},
+                              {"gpu_hours", a.gpu_hours},
+                              {"starts", a.starts},
+                              {"stops", a.stops}});
+}
+
 std::string microseconds(double seconds) { return fmt::format("{:.3f}", 1e6 * seconds); }
 
 }  // namespace
@@ -109,8 +127,11 @@ void add_serving(Node& json, const Serving& s) {
                             {"usd_per_million_output_tokens", s.usd_per_million_tokens},
                             {"energy_J_per_output_token", s.joules_per_token}});
   config::add(json, "ranges", of_ranges(s));
+  if (s.refused) { config::add_fields(json, {{"refused_requests", *s.refused}}); }
   config::add(json, "slo", of_slo(s));
   config::add(json, "pools", of_pools(s));
+  if (!s.tiers.empty()) { config::add(json, "cache_tiers", of_tiers(s)); }
+  if (s.autoscale) { config::add(json, "autoscale", of_autoscale(*s.autoscale)); }
   if (!s.stages.empty()) { config::add(json, "stages", of_stages(s)); }
   config::add_fields(json, {{"not_modelled", s.not_modelled}, {"warnings", s.warnings}});
 }
@@ -153,6 +174,10 @@ std::string serving_requests_csv(const Serving& s) {
       "preemptions\n";
   for (std::size_t i = 0; i < s.each.size(); ++i) {
     const auto& r = s.each[i];
+    if (r.refused) {
+      text += fmt::format("{},,{:.9f},,,,{},{},,\n", i + 1, r.arrival_s, r.input, r.output);
+      continue;
+    }
     text += fmt::format("{},{},{:.9f},{:.9f},{:.9f},{:.9f},{},{},{},{}\n", i + 1, r.engine, r.arrival_s, r.scheduled_s,
                         r.first_token_s, r.last_token_s, r.input, r.output, r.cached, r.preemptions);
   }
@@ -169,6 +194,7 @@ std::string serving_timeline(const Serving& s) {
   };
   for (std::size_t i = 0; i < s.each.size(); ++i) {
     const auto& r = s.each[i];
+    if (r.refused) { continue; }
     if (r.scheduled_s > r.arrival_s) { span("queue", r.engine, i, r.arrival_s, r.scheduled_s); }
     span("prefill", r.engine, i, r.scheduled_s, r.first_token_s);
     if (r.output > 1) { span("decode", r.engine, i, r.first_token_s, r.last_token_s); }

@@ -21,14 +21,16 @@ struct ServiceLevel {
   std::string measure;  // "p99", "mean"
   double limit_s = 0;
   double reached_s = 0;
-  double attained = 0;  // part of requests within the limit
+  double attained = 0;              // part of requests within the limit; refused ones are not
+  bool missed_by_refusals = false;  // too few requests are within the limit, with those that are refused
 
-  [[nodiscard]] bool holds() const { return reached_s <= limit_s; }
+  [[nodiscard]] bool holds() const { return !missed_by_refusals && reached_s <= limit_s; }
 };
 
 struct ServedRequest {
   double arrival_s = 0, scheduled_s = 0, first_token_s = 0, last_token_s = 0;
   std::int64_t input = 0, output = 0, cached = 0, preemptions = 0, engine = 0;
+  bool refused = false;  // never scheduled
 };
 
 struct ServingPool {
@@ -41,6 +43,20 @@ struct ServingPool {
   double prefill_share = 0;                   // of that, iterations with parts of prompts
   double mean_batch = 0;
   std::int64_t iterations = 0;
+};
+
+// A tier of the prefix cache below the device.
+struct ServingTier {
+  std::string name;         // "host", "remote"
+  std::int64_t tokens = 0;  // found there and loaded, by all engines
+  double load_s = 0;        // that iterations waited for them, sum over engines
+};
+
+// Of the engines that generate tokens, if their number follows the load.
+struct ServingAutoscale {
+  std::int64_t least = 0, most = 0, peak = 0;  // engines; peak: on at a time
+  double mean_engines = 0, gpu_hours = 0;      // from the first arrival to the last token
+  std::int64_t starts = 0, stops = 0;
 };
 
 // A stage of requests before the engines.
@@ -63,6 +79,8 @@ struct Serving {
   std::string model, cluster, load;
   std::vector<ServingPool> pools;
   std::vector<ServingStage> stages;
+  std::vector<ServingTier> tiers;  // if some are given
+  std::optional<ServingAutoscale> autoscale;
   std::int64_t gpus = 0;
   std::int64_t requests = 0, measured = 0;  // measured: after the warm-up
   double duration_s = 0;                    // from the first arrival to the last token
@@ -74,6 +92,7 @@ struct Serving {
   double kv_peak = 0, prefix_hit_rate = 0;      // hits: of the tokens of prompts
   std::optional<double> prefix_block_hit_rate;  // of the blocks of a trace with block ids, partial last ones included
   std::int64_t preemptions = 0, recomputed_tokens = 0, events = 0;
+  std::optional<std::int64_t> refused;                             // requests, under an admission limit
   std::optional<double> usd_per_million_tokens, joules_per_token;  // of output
   std::vector<ServingRange> ranges;                                // may be empty
   std::vector<std::string> chosen, not_modelled, warnings;

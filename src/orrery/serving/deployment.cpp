@@ -83,6 +83,7 @@ Result<void> BuiltPool::finish() {
   }
   shape_.step_host = ticks_of(in.settings.step_host / tokens_per_step(in.settings));
   shape_.prefill_only = in.prefill_only;
+  if (auto ok = add_tiers(); !ok) { return ok; }
   if (in.settings.preemption == Preemption::swap) {
     const auto& tier = in.cluster.second_tier;
     if (!(tier.bandwidth > BytesPerSecond(0))) {
@@ -90,6 +91,35 @@ Result<void> BuiltPool::finish() {
                   fmt::format("swap needs host memory, and cluster {} states none", quote(in.cluster.name)));
     }
     shape_.swap_token = ticks_of(memory_.kv_per_token / tier.rate());
+  }
+  return {};
+}
+
+// Every accelerator of an engine loads its part of a block, over its own host link or over the outermost links.
+Result<void> BuiltPool::add_tiers() {
+  const PoolInputs& in = inputs_;
+  const auto& [host, remote] = in.tiers;
+  if (!(host.size > Bytes(0)) && !(remote.size > Bytes(0))) { return {}; }
+  if (!in.settings.prefix_cache) {
+    return fail({{}, 0, 0, host.size > Bytes(0) ? "--host-cache" : "--remote-cache"}, "needs the prefix cache");
+  }
+  const auto& dimension = in.cluster.dimensions.back();
+  const std::array<BytesPerSecond, kTiers> usual = {in.cluster.second_tier.rate(),
+                                                    dimension.rate() * dimension.link.efficiency};
+  for (std::size_t k = 0; k < kTiers; ++k) {
+    const auto& tier = in.tiers[k];
+    const BytesPerSecond rate = tier.bandwidth.value_or(usual[k]);
+    if (tier.size > Bytes(0) && !(rate > BytesPerSecond(0))) {
+      return fail({{}, 0, 0, "--host-cache-bandwidth"},
+                  fmt::format("is missing: cluster {} states no host memory", quote(in.cluster.name)));
+    }
+    CacheTier made;
+    if (tier.size > Bytes(0)) {
+      made.tokens = static_cast<std::int64_t>(tier.size / memory_.kv_per_token) * shape_.ranks;
+      made.token = ticks_of(memory_.kv_per_token / rate);
+      made.latency = ticks_of(tier.latency);
+    }
+    shape_.tiers.push_back(made);
   }
   return {};
 }
@@ -115,6 +145,7 @@ results::ServingPool BuiltPool::described() const {
 std::vector<Pool> Deployment::fleet_pools() const {
   std::vector<Pool> list;
   for (const auto& pool : pools) { list.push_back(pool->pool()); }
+  list.back().autoscale = autoscale;
   return list;
 }
 
@@ -155,7 +186,37 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
   if (!deployment.stages.empty()) {
     list.emplace_back("price and energy of stages before the engine; their transfers over the network");
   }
+  bool tiers = false;
+  for (const auto& pool : deployment.pools) { tiers = tiers || !pool->shape().tiers.empty(); }
+  if (tiers) {
+    list.emplace_back(
+        "writes to tiers of the cache; loads that run under iterations of other requests (they delay the iteration); "
+        "blocks that engines share in a remote store");
+  }
+  if (deployment.autoscale.scales()) {
+    list.emplace_back("forecasts of the load, starts that fail; sessions that move when the number of engines changes");
+  }
   return list;
+}
+
+}  // namespace
+
+namespace {
+
+void add_autoscale(results::Serving& result, const Deployment& deployment, const FleetRun& run) {
+  if (!deployment.autoscale.scales()) { return; }
+  const Degrees& degrees = deployment.pools.back()->inputs().degrees;
+  const AutoscaleTotals& totals = run.autoscaled.back();
+  constexpr double kHour = 3600.0;
+  results::ServingAutoscale scaled;
+  scaled.least = deployment.autoscale.least;
+  scaled.most = degrees.replicas;
+  scaled.peak = totals.most;
+  scaled.mean_engines = result.duration_s > 0 ? totals.engine_seconds / result.duration_s : 0.0;
+  scaled.gpu_hours = totals.engine_seconds * static_cast<double>(degrees.gpus_of_engine()) / kHour;
+  scaled.starts = totals.starts;
+  scaled.stops = totals.stops;
+  result.autoscale = scaled;
 }
 
 }  // namespace
@@ -175,12 +236,15 @@ Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
     const auto kind = config::EnumNames<StageKind>::value[static_cast<std::size_t>(stage.kind)].second;
     result.stages.push_back({stage.name, std::string(kind), stage.kind == StageKind::tool ? 0 : stage.servers});
   }
+  if (deployment.fleet.admission_limit > 0) { result.refused = run->refused; }
   summarise(result, load, pools, *run, {warm_up, deployment.request_overhead_s, each});
+  add_autoscale(result, deployment, *run);
   double usd = 0, watts = 0;
   bool priced = true, powered = true;
   for (const auto& pool : deployment.pools) {
     const hardware::Cluster& cluster = pool->inputs().cluster;
-    const double count = static_cast<double>(pool->inputs().degrees.replicas);
+    const bool scales = pool == deployment.pools.back() && result.autoscale;
+    const double count = scales ? result.autoscale->mean_engines : static_cast<double>(pool->inputs().degrees.replicas);
     const auto cost = hardware::cost_rate(cluster), power = hardware::power(cluster);
     priced = priced && cost.has_value();
     powered = powered && power.has_value();

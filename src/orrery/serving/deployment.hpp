@@ -1,7 +1,9 @@
 // A deployment that can run: pools of engines with their prices, caches and limits.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,13 @@ struct PoolInputs {
   parallel::Job job;  // precision and formats
   Degrees degrees;
   bool prefill_only = false;
+  // Tiers of the prefix cache, of each accelerator: host, remote. Rates that are not given are the cluster's.
+  struct Tier {
+    Bytes size;
+    std::optional<BytesPerSecond> bandwidth;
+    Seconds latency;
+  };
+  std::array<Tier, kTiers> tiers = {};
 };
 
 // Owns what its engines share. Not movable: prices refer to its parts.
@@ -45,6 +54,7 @@ class BuiltPool {
  private:
   explicit BuiltPool(PoolInputs inputs) : inputs_(std::move(inputs)) {}
   Result<void> finish();
+  Result<void> add_tiers();
   [[nodiscard]] parallel::Plan plan() const;
 
   PoolInputs inputs_;
@@ -59,6 +69,7 @@ struct Deployment {
   FleetOptions fleet;
   std::vector<Stage> stages;  // of `fleet.stations`, with the rates of their machines
   double request_overhead_s = 0;
+  AutoscaleOptions autoscale;  // of the last pool
 
   [[nodiscard]] std::vector<Pool> fleet_pools() const;
   [[nodiscard]] std::int64_t gpus() const;

@@ -14,6 +14,15 @@ std::size_t ids_of(const Workload& workload) {
   return most;
 }
 
+// Whole blocks of the prefix cache that fit in each tier.
+std::vector<std::int64_t> tier_blocks(const EngineShape& shape, const Workload& workload) {
+  std::vector<std::int64_t> blocks;
+  for (const CacheTier& tier : shape.tiers) {
+    blocks.push_back(workload.block_tokens > 0 ? tier.tokens / workload.block_tokens : 0);
+  }
+  return blocks;
+}
+
 }  // namespace
 
 Engine::Engine(const EngineSettings& settings, const EngineShape& shape, StepPrice& price, const Workload& workload,
@@ -25,9 +34,10 @@ Engine::Engine(const EngineSettings& settings, const EngineShape& shape, StepPri
       outcomes_(outcomes),
       poll_(settings.scheduler == Scheduler::static_batch ? 1 : poll_steps(settings)),
       phases_(static_cast<std::size_t>(settings.block_tokens)),
-      prefixes_(settings.prefix_cache ? ids_of(workload) : 0),
+      prefixes_(settings.prefix_cache ? ids_of(workload) : 0, tier_blocks(shape, workload)),
       is_end_(settings.prefix_cache ? ids_of(workload) : 0),
       unit_blocks_(blocks_of(workload.block_tokens)) {
+  ORRERY_ASSERT(shape.tiers.size() <= kTiers);
   ORRERY_ASSERT(shape.blocks > 0 && settings.max_batched_tokens > 0 && settings.max_sequences > 0);
 }
 

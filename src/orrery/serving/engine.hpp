@@ -7,9 +7,11 @@
 // Left out: beam search, grammar and adapter waits, block reuse of generated tokens by other requests.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <deque>
 #include <queue>
+#include <span>
 #include <vector>
 
 #include "orrery/serving/engine_settings.hpp"
@@ -18,6 +20,15 @@
 #include "orrery/serving/step_price.hpp"
 
 namespace orrery::serving {
+
+inline constexpr std::size_t kTiers = 2;  // below the device: host memory, a remote store
+
+// A tier of the prefix cache: what evicted blocks go to.
+struct CacheTier {
+  std::int64_t tokens = 0;  // that fit, of one engine
+  Ticks token = 0;          // to load the keys and values of a token
+  Ticks latency = 0;        // of a request's load
+};
 
 // Sums over a run of one engine. Integrals are over time, in seconds.
 struct EngineTotals {
@@ -28,16 +39,19 @@ struct EngineTotals {
   std::int64_t peak_blocks = 0;
   double busy_s = 0, prefill_s = 0;  // prefill_s: of iterations with parts of prompts
   double running_integral = 0, block_integral = 0;
+  std::array<std::int64_t, kTiers> tier_tokens{};  // loaded from each tier
+  std::array<double, kTiers> tier_s{};             // that iterations waited for them
 };
 
 enum class Jumps : std::uint8_t { aggregated, stepped };
 
 // What an engine consists of, besides its settings.
 struct EngineShape {
-  std::int64_t blocks = 0;  // of the cache, all ranks together
-  std::int64_t ranks = 1;   // of data-parallel attention: each has a token budget and sequences of its own
-  Ticks step_host = 0;      // of each iteration
-  Ticks swap_token = 0;     // to copy the keys and values of a token to the host, or back
+  std::int64_t blocks = 0;       // of the cache, all ranks together
+  std::int64_t ranks = 1;        // of data-parallel attention: each has a token budget and sequences of its own
+  Ticks step_host = 0;           // of each iteration
+  std::vector<CacheTier> tiers;  // at most kTiers
+  Ticks swap_token = 0;          // to copy the keys and values of a token to the host, or back
   Jumps jumps = Jumps::aggregated;
   bool prefill_only = false;  // of a disaggregated pool: a request leaves with its first token
 };
@@ -124,7 +138,7 @@ class Engine {
   // engine_admission.cpp
   struct Offer {
     std::int64_t units = 0, hit_tokens = 0;  // shareable blocks of the prompt; positions that are cached
-    std::int64_t hits = 0;                   // leading blocks of these that are cached
+    std::int64_t hits = 0;                   // of `units`: leading blocks that are cached
     std::int64_t tokens = 0;                 // to compute in this iteration
     std::int64_t own_blocks = 0, new_shared = 0;
   };
@@ -133,6 +147,7 @@ class Engine {
   [[nodiscard]] bool fits(const Waiting& waiting, const Offer& offer) const;
   [[nodiscard]] std::int64_t free_positions() const;
   void admit(const Waiting& waiting, const Offer& offer, Ticks now);
+  void load_from_tiers(std::span<const std::uint32_t> blocks);
   void admit_waiting(std::int64_t budget, Ticks now);
   [[nodiscard]] std::int64_t continue_prompts(std::int64_t budget);
   bool make_room_for_decodes();

@@ -35,13 +35,8 @@ Engine::Offer Engine::offer_of(const Waiting& waiting, std::int64_t budget) cons
     const std::int64_t hits = prefixes_.hits(shareable);
     offer.hits = hits;
     offer.hit_tokens = std::min(hits * workload_.block_tokens, target - 1);
-    const std::int64_t idle = prefixes_.idle_among(shareable.first(static_cast<std::size_t>(hits)));
-    std::int64_t held = hits - idle;
-    if (hits < offer.units) {  // blocks behind a miss may be cached as well; they are not computed twice in memory
-      const auto rest = shareable.subspan(static_cast<std::size_t>(hits));
-      held += prefixes_.held_among(rest);
-    }
-    offer.new_shared = offer.units - held;
+    // Blocks behind a miss may be held as well; they are not in memory twice. Idle ones count as free memory.
+    offer.new_shared = offer.units - prefixes_.held_among(shareable);
   }
   const std::int64_t known = std::max(offer.hit_tokens, waiting.kept);
   const std::int64_t left = target - known;
@@ -106,7 +101,9 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
   s.decodes = false;
   if (offer.units > 0) {
     const std::int64_t held = prefixes_.held();
-    prefixes_.acquire(workload_.blocks_of(request).first(static_cast<std::size_t>(offer.units)));
+    const auto blocks = workload_.blocks_of(request).first(static_cast<std::size_t>(offer.units));
+    if (!shape_.tiers.empty()) { load_from_tiers(blocks.first(static_cast<std::size_t>(offer.hits))); }
+    prefixes_.acquire(blocks);
     take_blocks((prefixes_.held() - held) * unit_blocks_);
   }
   s.blocks = offer.own_blocks;
@@ -123,6 +120,18 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
   admitted_.push_back({slot, s.admission});
   prefilling_.push_back(slot);
   planned_.push_back({slot, offer.tokens});
+}
+
+// Copies of hits below the device, before the iteration: as long as their tokens take from each tier, and its latency.
+void Engine::load_from_tiers(std::span<const std::uint32_t> blocks) {
+  for (std::size_t k = 0; k < shape_.tiers.size(); ++k) {
+    const std::int64_t tokens = prefixes_.in_tier(blocks, k) * workload_.block_tokens;
+    if (tokens == 0) { continue; }
+    const Ticks time = shape_.tiers[k].latency + tokens * shape_.tiers[k].token;
+    swaps_ += time;
+    totals_.tier_tokens[k] += tokens;
+    totals_.tier_s[k] += seconds_of(time);
+  }
 }
 
 void Engine::admit_waiting(std::int64_t budget, Ticks now) {

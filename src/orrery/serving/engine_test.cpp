@@ -10,11 +10,9 @@
 #include "orrery/serving/load.hpp"
 #include "orrery/serving/stage.hpp"
 #include "orrery/serving/summary.hpp"
-#include "orrery/serving/test_prices.hpp"
+#include "orrery/serving/test_cases.hpp"
 
 namespace orrery::serving::engine_test {
-
-namespace {
 
 Workload load_of(std::int64_t requests, double rate, std::int64_t input, std::int64_t output, double range,
                  std::uint64_t seed) {
@@ -27,12 +25,6 @@ Workload load_of(std::int64_t requests, double rate, std::int64_t input, std::in
   options.seed = seed;
   return generated(options);
 }
-
-// A fleet and load of which every choice is random; blocks are scarce.
-struct RandomCase {
-  TestFleet fleet;
-  Workload load;
-};
 
 RandomCase random_case() {
   RandomCase c;
@@ -68,6 +60,10 @@ RandomCase random_case() {
   const std::int64_t later = (options.turns - 1) * (options.output + options.turn_input);
   const std::int64_t longest = options.input + options.output + later + 2 * s.block_tokens;
   c.fleet.shape.blocks = (longest * *rc::gen::inRange<std::int64_t>(1, 4)) / s.block_tokens + 4;
+  for (std::int64_t tiers = *rc::gen::element<std::int64_t>(0, 1, 2); tiers > 0; --tiers) {
+    c.fleet.shape.tiers.push_back({*rc::gen::element<std::int64_t>(0, 40, 1000, 1'000'000),
+                                   *rc::gen::element<Ticks>(0, 5000), *rc::gen::element<Ticks>(0, 100'000)});
+  }
   c.fleet.shape.swap_token = s.preemption == Preemption::swap ? 1000 : 0;
   c.fleet.price.line = *rc::gen::element<std::int64_t>(50, 1000, 1 << 20);
   c.fleet.replicas = *rc::gen::element<std::int64_t>(1, 3);
@@ -80,10 +76,13 @@ RandomCase random_case() {
     station.compute = *rc::gen::element<Ticks>(0, ticks_of(Seconds(3e-3)));
     c.fleet.options.stations.push_back(station);
   }
+  if (*rc::gen::element(false, false, true)) {
+    c.fleet.autoscale = {1, *rc::gen::element(0.5, 4.0), ticks_of(Seconds(*rc::gen::element(0.01, 0.3))),
+                         ticks_of(Seconds(*rc::gen::element(0.0, 0.2))),
+                         ticks_of(Seconds(*rc::gen::element(0.0, 0.5)))};
+  }
   return c;
 }
-
-}  // namespace
 
 RC_GTEST_PROP(Engine, aggregated_runs_equal_stepped_ones_bit_for_bit, ()) {
   RandomCase c = random_case();

@@ -21,7 +21,8 @@ class Front {
         load_(load),
         block_tokens_(pool.settings->block_tokens),
         first_(first),
-        random_(options.seed + 77) {
+        random_(options.seed + 77),
+        scaler_(pool.autoscale, static_cast<std::size_t>(pool.replicas)) {
     for (std::int64_t i = 0; i < pool.replicas; ++i) {
       engines_.push_back(std::make_unique<Engine>(*pool.settings, pool.shape, *pool.price, load, outcomes));
     }
@@ -33,23 +34,29 @@ class Front {
   [[nodiscard]] Engine& engine(std::size_t i) { return *engines_[i]; }
   [[nodiscard]] std::int32_t first() const { return first_; }
   [[nodiscard]] std::int64_t block_tokens() const { return block_tokens_; }
+  [[nodiscard]] Autoscaler& scaler() { return scaler_; }
+
+  void scale(Ticks now) {
+    scaler_.step(now, [this](std::size_t i) { return engines_[i]->outstanding(); });
+  }
 
   std::size_t choose(const Request& request, Ticks now) {
-    const std::size_t count = engines_.size();
-    if (count == 1) { return 0; }
-    if (options_.routing == Routing::round_robin) { return turn_++ % count; }
+    const std::vector<std::size_t>& active = scaler_.active();
+    const std::size_t count = active.size();
+    if (count == 1) { return active.front(); }
+    if (options_.routing == Routing::round_robin) { return active[turn_++ % count]; }
     if (options_.routing == Routing::random) {
-      return static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(count)));
+      return active[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(count)))];
     }
     if (options_.routing == Routing::session && request.session >= 0) {
-      return static_cast<std::size_t>(request.session) % count;
+      return active[static_cast<std::size_t>(request.session) % count];
     }
     look(now);
     const std::size_t start = turn_++ % count;  // ties take turns
-    std::size_t best = start;
+    std::size_t best = active[start];
     double least = load_of(best, request);
     for (std::size_t k = 1; k < count; ++k) {
-      const std::size_t i = (start + k) % count;
+      const std::size_t i = active[(start + k) % count];
       const double load = load_of(i, request);
       if (load < least) {
         least = load;
@@ -103,6 +110,7 @@ class Front {
   std::int64_t block_tokens_;
   std::int32_t first_;
   RandomStream random_;
+  Autoscaler scaler_;
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<double> seen_, sent_;
   Ticks looked_ = -1;
@@ -142,6 +150,7 @@ class FleetSimulation {
       }
     }
     start_clients();
+    for (Front& front : fronts_) { front.scaler().begin(next_arrival()); }
     for (;;) {
       const Ticks arrival = next_arrival();
       const Ticks transfer = transfers_.empty() ? kNever : transfers_.top().at;
@@ -149,6 +158,7 @@ class FleetSimulation {
       const Ticks station = stations_.next();
       const Ticks now = std::min({arrival, station, transfer, engine});
       if (now == kNever) { break; }
+      if (scale(now)) { continue; }
       if (now > static_cast<Ticks>(kLongestSeconds * kTicksPerSecond)) {
         return fail(
             fmt::format("the simulated time exceeds {:.0f} s; give fewer requests or a higher rate", kLongestSeconds));
@@ -165,6 +175,7 @@ class FleetSimulation {
     }
     for (Front& front : fronts_) {
       for (std::size_t i = 0; i < front.size(); ++i) { run_.engines.push_back(front.engine(i).totals()); }
+      run_.autoscaled.push_back(front.scaler().totals(run_.end));
     }
     run_.stations = stations_.totals();
     ORRERY_ASSERT(in_system_ == 0);
@@ -172,6 +183,18 @@ class FleetSimulation {
   }
 
  private:
+  // Decisions of autoscalers up to `now`, before its events: true if there was one.
+  bool scale(Ticks now) {
+    bool any = false;
+    for (Front& front : fronts_) {
+      const Ticks at = front.scaler().next();
+      if (at > now) { continue; }
+      front.scale(at);
+      any = true;
+    }
+    return any;
+  }
+
   void start_clients() {
     for (std::int64_t client = 0; client < load_.clients && has_next(); ++client) { timed_.push({0, take_next()}); }
   }
@@ -211,6 +234,10 @@ class FleetSimulation {
         timed_.pop();
         load_.requests[static_cast<std::size_t>(request)].arrival = now;
       }
+      if (options_.admission_limit > 0 && in_system_ >= options_.admission_limit) {
+        refuse(request, now);
+        continue;
+      }
       count(1, now);
       if (stations_.empty()) {
         send_new(request, now);
@@ -220,6 +247,21 @@ class FleetSimulation {
     }
     if (!stations_.empty()) { stations_.start(now); }
     wake(fronts_.front(), now);
+  }
+
+  // A refused turn ends its session: the turns that follow it are refused as well.
+  void refuse(std::int64_t request, Ticks now) {
+    std::vector<std::int64_t> refused = {request};
+    while (!refused.empty()) {
+      const std::int64_t r = refused.back();
+      refused.pop_back();
+      load_.requests[static_cast<std::size_t>(r)].arrival = now;
+      run_.outcomes[static_cast<std::size_t>(r)].refused = true;
+      ++run_.refused;
+      for (const std::uint32_t follower : load_.followers_of(r)) {
+        if (!run_.outcomes[follower].refused) { refused.push_back(follower); }
+      }
+    }
   }
 
   void take_stations(Ticks now) {
@@ -276,6 +318,7 @@ class FleetSimulation {
         hand_over(i, request, due.at);
       }
     }
+    if (engine.outstanding() == 0) { front.scaler().emptied(i, due.at); }
     schedule(front, i);
     constexpr std::int64_t kOften = 1 << 16;
     return ++events_ % kOften != 0 || !options_.keep_going || options_.keep_going(ended_);
@@ -289,7 +332,9 @@ class FleetSimulation {
     count(-1, now);
     const auto followers = load_.followers_of(request);
     for (const std::uint32_t follower : followers) {
-      if (--waits_for_[follower] == 0) { timed_.push({now + load_.following[follower].gap + 1, follower}); }
+      if (--waits_for_[follower] == 0 && !run_.outcomes[follower].refused) {
+        timed_.push({now + load_.following[follower].gap + 1, follower});
+      }
     }
     if (load_.clients > 0 && followers.empty() && has_next()) { timed_.push({now + load_.think + 1, take_next()}); }
   }
@@ -341,6 +386,7 @@ class FleetSimulation {
 
 Result<FleetRun> run_fleet(Workload& load, const std::vector<Pool>& pools, const FleetOptions& options) {
   ORRERY_ASSERT(pools.size() == 1 || pools.size() == 2);
+  ORRERY_ASSERT(options.admission_limit == 0 || load.clients == 0);  // a client would send at once again
   return FleetSimulation(load, pools, options).run();
 }
 

@@ -13,6 +13,7 @@
 
 #include "orrery/config/codec.hpp"
 #include "orrery/core/error.hpp"
+#include "orrery/serving/autoscale.hpp"
 #include "orrery/serving/engine.hpp"
 #include "orrery/serving/station.hpp"
 
@@ -31,7 +32,8 @@ struct Pool {
   const EngineSettings* settings = nullptr;
   EngineShape shape;
   StepPrice* price = nullptr;  // shared by its engines
-  std::int64_t replicas = 1;
+  std::int64_t replicas = 1;   // with autoscaling: the most that are on
+  AutoscaleOptions autoscale = {};
 };
 
 // From a prefill engine to a decode engine.
@@ -46,21 +48,25 @@ struct FleetOptions {
   Ticks signal_age = 0;  // how old the router's view of engines may be
   TransferPolicy transfer;
   std::vector<StationOptions> stations;  // that every request passes before the engines
+  std::int64_t admission_limit = 0;      // requests that wait or run at a time; others are refused; 0: no limit
   std::uint64_t seed = 1;
   std::function<bool(std::int64_t done)> keep_going;  // called now and then; false: stop with an error
 };
 
 struct FleetRun {
-  std::vector<Outcome> outcomes;      // [request]
-  std::vector<EngineTotals> engines;  // of the pools, one after the other
+  std::vector<Outcome> outcomes;            // [request]
+  std::vector<EngineTotals> engines;        // of the pools, one after the other
+  std::vector<AutoscaleTotals> autoscaled;  // [pool]
   std::vector<StationTotals> stations;
   Ticks end = 0;               // when the last request ended
   double system_integral = 0;  // of the number of requests in the system, over time in seconds
   std::int64_t most_in_system = 0;
+  std::int64_t refused = 0;
   double transfer_s = 0;  // exposed transfers, sum over requests
 };
 
 // `pools`: one, or prefill and decode. Sets arrivals of a closed loop in `load`. Errors: a request that no cache holds.
+// An admission limit is of open loops only.
 [[nodiscard]] Result<FleetRun> run_fleet(Workload& load, const std::vector<Pool>& pools, const FleetOptions& options);
 
 }  // namespace orrery::serving

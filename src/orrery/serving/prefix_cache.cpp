@@ -7,15 +7,15 @@ namespace orrery::serving {
 std::int64_t PrefixCache::hits(std::span<const std::uint32_t> blocks) const {
   std::int64_t count = 0;
   for (const std::uint32_t id : blocks) {
-    if (!entries_[id].cached) { break; }
+    if (entries_[id].place == kNowhere) { break; }
     ++count;
   }
   return count;
 }
 
-std::int64_t PrefixCache::idle_among(std::span<const std::uint32_t> blocks) const {
+std::int64_t PrefixCache::in_tier(std::span<const std::uint32_t> blocks, std::size_t tier) const {
   std::int64_t count = 0;
-  for (const std::uint32_t id : blocks) { count += entries_[id].cached && entries_[id].holders == 0 ? 1 : 0; }
+  for (const std::uint32_t id : blocks) { count += entries_[id].place == static_cast<std::int16_t>(tier + 1) ? 1 : 0; }
   return count;
 }
 
@@ -27,27 +27,33 @@ std::int64_t PrefixCache::held_among(std::span<const std::uint32_t> blocks) cons
 
 void PrefixCache::unlink(std::uint32_t id) {
   Entry& entry = entries_[id];
-  (entry.previous == kNone ? first_ : entries_[entry.previous].next) = entry.next;
-  (entry.next == kNone ? last_ : entries_[entry.next].previous) = entry.previous;
+  Place& place = places_[static_cast<std::size_t>(entry.place)];
+  (entry.previous == kNone ? place.first : entries_[entry.previous].next) = entry.next;
+  (entry.next == kNone ? place.last : entries_[entry.next].previous) = entry.previous;
   entry.previous = entry.next = kNone;
-  --idle_;
+  entry.place = kNowhere;
+  --place.count;
 }
 
-void PrefixCache::append(std::uint32_t id) {
+void PrefixCache::append(std::uint32_t id, std::size_t to) {
   Entry& entry = entries_[id];
-  entry.previous = last_;
+  Place& place = places_[to];
+  entry.previous = place.last;
   entry.next = kNone;
-  (last_ == kNone ? first_ : entries_[last_].next) = id;
-  last_ = id;
-  ++idle_;
+  (place.last == kNone ? place.first : entries_[place.last].next) = id;
+  place.last = id;
+  entry.place = static_cast<std::int16_t>(to);
+  ++place.count;
 }
 
 void PrefixCache::acquire(std::span<const std::uint32_t> blocks) {
   for (const std::uint32_t id : blocks) {
     Entry& entry = entries_[id];
-    if (entry.cached && entry.holders == 0) { unlink(id); }
-    if (entry.holders == 0) { ++held_; }
-    entry.cached = true;
+    if (entry.holders == 0) {
+      if (entry.place != kNowhere) { unlink(id); }
+      entry.place = 0;
+      ++held_;
+    }
     ++entry.holders;
   }
 }
@@ -58,15 +64,21 @@ void PrefixCache::release(std::span<const std::uint32_t> blocks) {
     ORRERY_ASSERT(entry.holders > 0);
     if (--entry.holders > 0) { continue; }
     --held_;
-    append(blocks[i]);
+    append(blocks[i], 0);
   }
 }
 
 void PrefixCache::evict() {
-  ORRERY_ASSERT(first_ != kNone);
-  const std::uint32_t id = first_;
+  ORRERY_ASSERT(idle() > 0);
+  std::uint32_t id = places_.front().first;
   unlink(id);
-  entries_[id].cached = false;
+  for (std::size_t tier = 0; tier < sizes_.size(); ++tier) {
+    if (sizes_[tier] <= 0) { continue; }
+    append(id, tier + 1);
+    if (places_[tier + 1].count <= sizes_[tier]) { return; }
+    id = places_[tier + 1].first;
+    unlink(id);
+  }
 }
 
 }  // namespace orrery::serving

@@ -1,49 +1,58 @@
 // Cached blocks of prompts, by content. A block that no running request holds stays until its memory is needed; the
-// block that was released first is evicted first, and of one request the tail before the head.
+// block that was released first is evicted first, and of one request the tail before the head. An evicted block goes to
+// the first tier below the device; what a full tier evicts goes to the next one. A block is in one place at a time.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace orrery::serving {
 
 class PrefixCache {
  public:
-  // Block ids are below `ids`.
-  explicit PrefixCache(std::size_t ids = 0) : entries_(ids) {}
+  // Block ids are below `ids`. `tiers`: blocks that fit in each tier below the device.
+  explicit PrefixCache(std::size_t ids = 0, std::vector<std::int64_t> tiers = {})
+      : entries_(ids), sizes_(std::move(tiers)), places_(1 + sizes_.size()) {}
 
-  // Number of leading blocks that are cached.
+  // Number of leading blocks that are cached, on the device or in a tier.
   [[nodiscard]] std::int64_t hits(std::span<const std::uint32_t> blocks) const;
-  // Of these cached blocks, those that no request holds: their memory counts as free.
-  [[nodiscard]] std::int64_t idle_among(std::span<const std::uint32_t> blocks) const;
+  // Of these, those in a tier.
+  [[nodiscard]] std::int64_t in_tier(std::span<const std::uint32_t> blocks, std::size_t tier) const;
 
   // Of these, those that requests hold.
   [[nodiscard]] std::int64_t held_among(std::span<const std::uint32_t> blocks) const;
 
-  // Holds blocks; those that are not cached are added.
+  // Holds blocks on the device; those that are not cached are added, those in tiers leave them.
   void acquire(std::span<const std::uint32_t> blocks);
   // Releases held blocks; they stay cached.
   void release(std::span<const std::uint32_t> blocks);
   // Evicts the block that was released first. Requires idle() > 0.
   void evict();
 
-  [[nodiscard]] std::int64_t idle() const { return idle_; }  // cached and not held
-  [[nodiscard]] std::int64_t held() const { return held_; }  // different blocks that requests hold
+  [[nodiscard]] std::int64_t idle() const { return places_.front().count; }  // on the device and not held
+  [[nodiscard]] std::int64_t held() const { return held_; }                  // different blocks that requests hold
 
  private:
   static constexpr std::uint32_t kNone = 0xFFFFFFFFU;
+  static constexpr std::int16_t kNowhere = -1;
   struct Entry {
     std::uint32_t previous = kNone, next = kNone;  // in the order of release
     std::int32_t holders = 0;
-    bool cached = false;
+    std::int16_t place = kNowhere;  // 0: on the device; then tiers
+  };
+  struct Place {
+    std::uint32_t first = kNone, last = kNone;
+    std::int64_t count = 0;
   };
   void unlink(std::uint32_t id);
-  void append(std::uint32_t id);
+  void append(std::uint32_t id, std::size_t place);
 
   std::vector<Entry> entries_;
-  std::uint32_t first_ = kNone, last_ = kNone;
-  std::int64_t idle_ = 0, held_ = 0;
+  std::vector<std::int64_t> sizes_;  // [tier]
+  std::vector<Place> places_;        // idle blocks on the device, then tiers: in the order of release
+  std::int64_t held_ = 0;
 };
 
 }  // namespace orrery::serving

@@ -57,6 +57,7 @@ struct Outcome {
   std::int64_t recomputed = 0;  // tokens computed again after preemptions
   std::int32_t preemptions = 0;
   std::int32_t engine = -1;
+  bool refused = false;  // by the admission limit: it never runs
 
   [[nodiscard]] bool done() const { return last >= 0; }
 };

@@ -49,6 +49,36 @@ void add_deployment(Record<Scenario>& record) {
       .optional("routing", &S::routing, "how requests are distributed over engines")
       .optional("signal_age", &S::signal_age, "how old the router's view of the engines may be",
                 {.max = Seconds(3600.0)})
+      .optional("admission_limit", &S::admission_limit,
+                "requests that wait or run at a time at most; others are refused; 0: no limit",
+                {.min = 0, .max = kMostRequests})
+      .optional("host_cache", &S::host_cache,
+                "host memory of each accelerator for blocks that the prefix cache evicts; 0: they are lost",
+                {.max = Bytes(1e18)})
+      .optional("host_cache_bandwidth", &S::host_cache_bandwidth,
+                "rate at which an accelerator loads them; default: the cluster's host link",
+                {.max = BytesPerSecond(1e18), .positive = true})
+      .optional("host_cache_latency", &S::host_cache_latency, "of a request's load from host memory",
+                {.max = Seconds(100.0)})
+      .optional("remote_cache", &S::remote_cache,
+                "remote memory of each accelerator for blocks that host memory evicts; 0: they are lost",
+                {.max = Bytes(1e18)})
+      .optional("remote_cache_bandwidth", &S::remote_cache_bandwidth,
+                "rate at which an accelerator loads them; default: the cluster's outermost links",
+                {.max = BytesPerSecond(1e18), .positive = true})
+      .optional("remote_cache_latency", &S::remote_cache_latency, "of a request's load from remote memory",
+                {.max = Seconds(100.0)})
+      .optional("autoscale_min", &S::autoscale_min,
+                "engines that are always on; the number follows the load up to --replicas; default: all are on",
+                {.min = 1, .max = kMostDegree})
+      .optional("autoscale_target", &S::autoscale_target, "requests that wait or run for each engine that is on",
+                {.max = 1e6, .positive = true})
+      .optional("autoscale_interval", &S::autoscale_interval, "time between decisions of the autoscaler",
+                {.max = Seconds(1e5), .positive = true})
+      .optional("autoscale_start", &S::autoscale_start, "time from a decision to the first request of an engine",
+                {.max = Seconds(1e5)})
+      .optional("autoscale_hold", &S::autoscale_hold,
+                "engines are switched off when fewer have been enough for this long", {.max = Seconds(1e5)})
       .optional("transfer_by_layer", &S::transfer_by_layer,
                 "disaggregation: keys and values of a layer are sent while later layers compute");
 }
@@ -122,6 +152,33 @@ Degrees Scenario::prefill_degrees() const {
           prefill_replicas};
 }
 
+AutoscaleOptions Scenario::autoscale() const {
+  if (!autoscale_min) { return {}; }
+  return {*autoscale_min, autoscale_target.value_or(1.0), ticks_of(autoscale_interval), ticks_of(autoscale_start),
+          ticks_of(autoscale_hold)};
+}
+
+namespace {
+
+void check_autoscale(const Scenario& scenario, std::vector<Diagnostic>& found) {
+  const auto wrong = [&](const char* flag, std::string message) {
+    found.push_back({{{}, 0, 0, flag}, std::move(message)});
+  };
+  const std::int64_t most = scenario.degrees().replicas;
+  if (scenario.autoscale_min && *scenario.autoscale_min > most) {
+    wrong("--autoscale-min",
+          fmt::format("{} is more than the {} engines of --replicas", *scenario.autoscale_min, most));
+  }
+  if (scenario.autoscale_min && !scenario.autoscale_target) {
+    wrong("--autoscale-target", "is missing: --autoscale-min needs the requests for each engine, for example 32");
+  }
+  if (!scenario.autoscale_min && scenario.autoscale_target) {
+    wrong("--autoscale-target", "has an effect with --autoscale-min only");
+  }
+}
+
+}  // namespace
+
 std::vector<Diagnostic> problems(const Scenario& scenario) {
   std::vector<Diagnostic> found;
   const auto wrong = [&](const char* flag, std::string message) {
@@ -155,9 +212,13 @@ std::vector<Diagnostic> problems(const Scenario& scenario) {
   if (!scenario.trace.empty() && scenario.turns > 1) {
     wrong("--turns", "is not valid with --trace; give the sessions as its column session");
   }
+  if (scenario.admission_limit > 0 && scenario.concurrency) {
+    wrong("--admission-limit", "is not valid with --concurrency: there are never more requests than clients");
+  }
   if (scenario.turn_tokens && scenario.turns == 1) {
     wrong("--turn-tokens", "has an effect with --turns of at least 2 only");
   }
+  check_autoscale(scenario, found);
   return found;
 }
 

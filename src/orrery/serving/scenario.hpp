@@ -54,11 +54,21 @@ struct Scenario {
   std::string slo;
   Routing routing = Routing::least_outstanding;
   Seconds signal_age;
+  std::int64_t admission_limit = 0;  // 0: none
+  // Tiers of the prefix cache: of each accelerator.
+  Bytes host_cache, remote_cache;
+  std::optional<BytesPerSecond> host_cache_bandwidth, remote_cache_bandwidth;
+  Seconds host_cache_latency{50e-6}, remote_cache_latency{2e-3};
+  std::optional<std::int64_t> autoscale_min;
+  std::optional<double> autoscale_target;
+  Seconds autoscale_interval{15}, autoscale_start{90}, autoscale_hold{300};
   bool transfer_by_layer = true;
 
   [[nodiscard]] bool disaggregated() const { return prefill_replicas > 0; }
   [[nodiscard]] Degrees degrees() const;  // of the only pool, or of decode
   [[nodiscard]] Degrees prefill_degrees() const;
+  // Of the only pool, or of decode.
+  [[nodiscard]] AutoscaleOptions autoscale() const;
 };
 
 // Errors between fields: no load, two loads, devices that the degrees do not divide.

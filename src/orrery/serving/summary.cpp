@@ -37,9 +37,28 @@ Times times_of(const Request& request, const Outcome& outcome, double overhead) 
   return times;
 }
 
+results::ServedRequest refused_request(const Request& request) {
+  results::ServedRequest served;
+  served.arrival_s = seconds_of(request.arrival);
+  served.input = request.input;
+  served.output = request.output;
+  served.refused = true;
+  return served;
+}
+
+// The part of requests that must be within a limit on a percentile, if those that are refused never are. A mean has no
+// value then.
+double needed_part(std::string_view measure) {
+  return measure == "p50" ? 0.5 : measure == "p90" ? 0.9 : measure == "p99" ? 0.99 : 1.0;
+}
+
 double part(double of, double whole) { return whole > 0.0 ? of / whole : 0.0; }
 
 void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, const FleetRun& run, double duration) {
+  constexpr std::array<const char*, kTiers> kNames = {"host", "remote"};
+  for (const Pool& pool : pools) {
+    for (std::size_t k = result.tiers.size(); k < pool.shape.tiers.size(); ++k) { result.tiers.push_back({kNames[k]}); }
+  }
   std::size_t engine = 0;
   for (std::size_t p = 0; p < pools.size(); ++p) {
     results::ServingPool& pool = result.pools[p];
@@ -55,6 +74,10 @@ void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, c
       batch += totals.running_integral;
       result.events += totals.events;
       result.preemptions += totals.preemptions;
+      for (std::size_t k = 0; k < pools[p].shape.tiers.size(); ++k) {
+        result.tiers[k].tokens += totals.tier_tokens[k];
+        result.tiers[k].load_s += totals.tier_s[k];
+      }
     }
     pool.kv_mean = part(held / blocks, duration * count);
     pool.utilisation = part(busy, duration * count);
@@ -70,6 +93,7 @@ void summarise_stages(results::Serving& result, const FleetRun& run, std::size_t
     results::ServingStage& stage = result.stages[k];
     std::vector<double> waits, times;
     for (std::size_t i = skipped; i < totals.times.size(); ++i) {
+      if (run.outcomes[i].refused) { continue; }
       waits.push_back(seconds_of(totals.waits[i]));
       times.push_back(seconds_of(totals.times[i]));
     }
@@ -87,10 +111,25 @@ std::optional<double> block_hits(const Workload& load, const FleetRun& run, std:
   if (load.block_tokens <= 0) { return std::nullopt; }
   double blocks = 0, found = 0;
   for (std::size_t i = skipped; i < load.requests.size(); ++i) {
+    if (run.outcomes[i].refused) { continue; }
     blocks += static_cast<double>(load.requests[i].blocks);
     found += static_cast<double>(run.outcomes[i].cached_blocks);
   }
   return blocks > 0 ? std::optional(found / blocks) : std::nullopt;
+}
+
+// `attained`: [limit], measured requests within it.
+void summarise_slo(results::Serving& result, const std::vector<std::int64_t>& attained, bool refuses) {
+  for (std::size_t k = 0; k < result.slo.size(); ++k) {
+    auto& level = result.slo[k];
+    const auto& d = level.metric == "ttft" ? result.ttft : level.metric == "tpot" ? result.tpot : result.e2e;
+    level.reached_s = level.measure == "mean"  ? d.mean
+                      : level.measure == "p50" ? d.p50
+                      : level.measure == "p90" ? d.p90
+                                               : d.p99;
+    level.attained = part(static_cast<double>(attained[k]), static_cast<double>(result.measured));
+    level.missed_by_refusals = refuses && level.attained < needed_part(level.measure);
+  }
 }
 
 }  // namespace
@@ -121,6 +160,10 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
     const Request& request = load.requests[i];
     const Outcome& outcome = run.outcomes[i];
     first = std::min(first, request.arrival);
+    if (outcome.refused) {
+      if (options.each) { result.each.push_back(refused_request(request)); }
+      continue;
+    }
     outputs += static_cast<double>(request.output);
     inputs += static_cast<double>(request.input);
     result.recomputed_tokens += outcome.recomputed;
@@ -158,23 +201,16 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   result.queue = distribution_of(std::move(queue));
   result.prefill = distribution_of(std::move(prefill));
   result.request_overhead_s = options.request_overhead_s;
-  result.transfer_s = run.transfer_s / static_cast<double>(count);
+  const double served = static_cast<double>(static_cast<std::int64_t>(count) - run.refused);
+  result.transfer_s = run.transfer_s / served;
   result.output_tokens_per_s = part(outputs, result.duration_s);
   result.total_tokens_per_s = part(outputs + inputs, result.duration_s);
-  result.requests_per_s = part(static_cast<double>(count), result.duration_s);
-  result.goodput_rps = result.requests_per_s * part(static_cast<double>(good), measured);
+  result.requests_per_s = part(served, result.duration_s);
+  result.goodput_rps = part(static_cast<double>(count), result.duration_s) * part(static_cast<double>(good), measured);
   result.mean_in_system = part(run.system_integral, result.duration_s);
   result.prefix_hit_rate = part(cached, prompts);
   result.prefix_block_hit_rate = block_hits(load, run, skipped);
-  for (std::size_t k = 0; k < result.slo.size(); ++k) {
-    auto& level = result.slo[k];
-    const auto& d = level.metric == "ttft" ? result.ttft : level.metric == "tpot" ? result.tpot : result.e2e;
-    level.reached_s = level.measure == "mean"  ? d.mean
-                      : level.measure == "p50" ? d.p50
-                      : level.measure == "p90" ? d.p90
-                                               : d.p99;
-    level.attained = part(static_cast<double>(attained[k]), measured);
-  }
+  summarise_slo(result, attained, run.refused > 0);
   summarise_pools(result, pools, run, result.duration_s);
   summarise_stages(result, run, skipped, result.duration_s);
 }

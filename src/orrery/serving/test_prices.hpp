@@ -32,10 +32,11 @@ struct TestFleet {
   AffinePrice price;
   FleetOptions options;
   std::int64_t replicas = 1;
+  AutoscaleOptions autoscale;
 
   TestFleet() { shape.blocks = 1 << 20; }
   FleetRun run(Workload& load) {
-    auto run = run_fleet(load, {Pool{&settings, shape, &price, replicas}}, options);
+    auto run = run_fleet(load, {Pool{&settings, shape, &price, replicas, autoscale}}, options);
     ORRERY_ASSERT(run.has_value());
     return std::move(*run);
   }

@@ -1,0 +1,22 @@
+// Loads and fleets of tests of the room; defined in engine_test.cpp.
+#pragma once
+
+#include "orrery/serving/load.hpp"
+#include "orrery/serving/test_prices.hpp"
+
+namespace orrery::serving::engine_test {
+
+// Poisson arrivals at `rate` requests per second (0: all at the start), lengths uniform from `range` of them.
+[[nodiscard]] Workload load_of(std::int64_t requests, double rate, std::int64_t input, std::int64_t output,
+                               double range, std::uint64_t seed);
+
+// A fleet and load of which every choice is random; blocks are scarce.
+struct RandomCase {
+  TestFleet fleet;
+  Workload load;
+};
+
+// Draws of RapidCheck: call it in a property.
+[[nodiscard]] RandomCase random_case();
+
+}  // namespace orrery::serving::engine_test
