@@ -99,6 +99,13 @@ std::vector<std::string> MachineFlags::warnings() const {
   return lines;
 }
 
+Result<void> refuse(const GivenFlags& flags, const std::string& why) {
+  for (const auto& [is_given, flag] : flags) {
+    if (is_given) { return fail(flag_place(flag), "is not valid with " + why); }
+  }
+  return {};
+}
+
 void declare_machine_file(Command& command, const SharedMachineFlags& flags, Flag flag,
                           std::string simulate::SimulationFiles::* field) {
   command.option(std::move(flag), [flags, field](const std::string& text) { flags->files.*field = text; });

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "apps/cli/command.hpp"
@@ -38,6 +39,11 @@ struct MachineFlags {
 };
 
 using SharedMachineFlags = std::shared_ptr<MachineFlags>;
+
+// Flags, and whether they are given.
+using GivenFlags = std::vector<std::pair<bool, const char*>>;
+// Fails at the first that is given: "is not valid with WHY".
+[[nodiscard]] Result<void> refuse(const GivenFlags& flags, const std::string& why);
 
 // "--system-configuration FILE" and similar flags, under a heading of the help.
 void declare_machine_file(Command& command, const SharedMachineFlags& flags, Flag flag,

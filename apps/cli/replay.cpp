@@ -85,6 +85,11 @@ Result<profile::Lateness> late_of(const std::string& whole) {
     return fail(flag_place("--late"),
                 fmt::format("{} has no time; valid: RANK:TIME[@STEP], such as 1:3ms@2", quote(whole)));
   }
+  constexpr double kLongest = 1e6;  // s: as the longest event of a profile
+  if (time->value() < 0 || time->value() > kLongest) {
+    return fail(flag_place("--late"),
+                fmt::format("{} is not a valid time; valid: 0 to 1e6 s, such as 1:3ms@2", quote(whole)));
+  }
   late.ns = std::llround(time->value() * 1e9);
   return late;
 }

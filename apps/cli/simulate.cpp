@@ -20,6 +20,7 @@
 #include "orrery/api/concurrent_jobs.hpp"
 #include "orrery/api/flows.hpp"
 #include "orrery/api/plan_simulation.hpp"
+#include "orrery/api/profile_import.hpp"
 #include "orrery/api/simulate.hpp"
 #include "orrery/config/node.hpp"
 #include "orrery/core/text.hpp"
@@ -90,7 +91,10 @@ Result<void> take_cluster(const Options& options) {
   if (is_plan(options) && !machine.backend.empty() && machine.backend != "flow") {
     return fail(flag_place("--backend"), quote(machine.backend) + " is not valid with a plan; valid: flow");
   }
-  if (!is_plan(options) && options.cluster.empty()) { return fail(flag_place("--cluster"), "is missing"); }
+  if (!is_plan(options) && options.cluster.empty()) {
+    if (auto graphs = api::check_workload(options.workload); !graphs) { return graphs; }
+    return fail(flag_place("--cluster"), "is missing");
+  }
   for (const auto& [file, flag] : {std::pair{&machine.files.workload, "--workload-configuration"},
                                    {&machine.files.system, "--system-configuration"},
                                    {&machine.files.network, "--network-configuration"},
@@ -338,34 +342,35 @@ std::uint64_t peak_memory() {
   return getrusage(RUSAGE_SELF, &usage) == 0 ? static_cast<std::uint64_t>(usage.ru_maxrss) * kKibibyte : 0;
 }
 
+// Flags that have no effect on lists of flows, on several jobs and on replays.
+GivenFlags flags_of_graphs(const Options& options) {
+  const auto& files = options.machine->files;
+  return {{!files.workload.empty(), "--workload-configuration"},
+          {!files.system.empty(), "--system-configuration"},
+          {!files.network.empty(), "--network-configuration"},
+          {!files.memory.empty(), "--remote-memory-configuration"},
+          {!files.groups.empty(), "--comm-group-configuration"},
+          {!options.fold.empty(), "--fold"},
+          {!options.link_changes.empty(), "--link-changes"},
+          {!options.chunk_order.empty(), "--chunk-order"},
+          {!options.copies.empty(), "--copies"},
+          {!options.grown.empty(), "--grow"},
+          {!options.timeline.empty(), "--timeline"},
+          {!options.tables.empty(), "--table"},
+          {options.explain, "--explain"},
+          {options.roofline, "--roofline"},
+          {options.energy, "--energy"},
+          {!options.slow.empty(), "--slow"},
+          {!options.folder.empty(), "--tables"}};
+}
+
 // `form`: --flows or --jobs, whose file replaces other inputs.
 Result<void> refuse_others(const Options& options, const std::string& form) {
-  const auto& files = options.machine->files;
-  for (const auto& [is_given, flag] : {std::pair{is_plan(options) && options.cluster.empty(), "--model"},
-                                       {!options.workload.empty(), "--workload"},
-                                       {!options.cluster.empty(), "--cluster"},
-                                       {!files.workload.empty(), "--workload-configuration"},
-                                       {!files.system.empty(), "--system-configuration"},
-                                       {!files.network.empty(), "--network-configuration"},
-                                       {!files.memory.empty(), "--remote-memory-configuration"},
-                                       {!files.groups.empty(), "--comm-group-configuration"},
-                                       {!options.fold.empty(), "--fold"},
-                                       {!options.link_changes.empty(), "--link-changes"},
-                                       {!options.chunk_order.empty(), "--chunk-order"},
-                                       {!options.copies.empty(), "--copies"},
-                                       {!options.timeline.empty(), "--timeline"},
-                                       {!options.tables.empty(), "--table"},
-                                       {options.explain, "--explain"},
-                                       {options.roofline, "--roofline"},
-                                       {options.energy, "--energy"},
-                                       {options.memory, "--memory"},
-                                       {!options.slow.empty(), "--slow"},
-                                       {!options.folder.empty(), "--tables"}}) {
-    if (is_given) {
-      return fail(flag_place(flag),
-                  fmt::format("is not valid with {}, whose file has the network and the traffic", form));
-    }
-  }
+  GivenFlags flags = flags_of_graphs(options);
+  flags.insert(flags.begin(), {{is_plan(options) && options.cluster.empty(), "--model"},
+                               {!options.workload.empty(), "--workload"},
+                               {!options.cluster.empty(), "--cluster"}});
+  if (auto ok = refuse(flags, form + ", whose file has the network and the traffic"); !ok) { return ok; }
   if (const std::string& backend = options.machine->backend; !backend.empty() && backend != "flow") {
     return fail(flag_place("--backend"), fmt::format("{} is not valid with {}; valid: flow", quote(backend), form));
   }
@@ -374,6 +379,17 @@ Result<void> refuse_others(const Options& options, const std::string& form) {
                 fmt::format("{} is not valid with {}; valid: physical", quote(semantics), form));
   }
   return {};
+}
+
+// Graphs that were imported from profiles.
+Result<int> replayed(const Options& options) {
+  GivenFlags flags = flags_of_graphs(options);
+  flags.insert(flags.end(), {{!options.flows.empty(), "--flows"},
+                             {!options.jobs.empty(), "--jobs"},
+                             {!options.machine->backend.empty(), "--backend"},
+                             {!options.machine->semantics.empty(), "--semantics"}});
+  if (auto ok = refuse(flags, "the replay of an imported profile"); !ok) { return tl::make_unexpected(ok.error()); }
+  return run_replay(*options.replay, options.workload, options.cluster, options.json);
 }
 
 // A list of flows instead of graphs.
@@ -421,7 +437,7 @@ Result<void> take_reports(const Options& options) {
 
 Result<int> run(Options& options) {
   ORRERY_TRY(replay, is_replay(*options.replay, is_plan(options) ? std::vector<std::string>() : options.workload));
-  if (replay) { return run_replay(*options.replay, options.workload, options.cluster, options.json); }
+  if (replay) { return replayed(options); }
   if (!options.jobs.empty()) { return run_jobs(options); }
   if (!options.flows.empty()) { return run_flows(options); }
   if (is_plan(options) && !options.cluster.empty()) { options.plan.give("cluster", options.cluster); }

@@ -245,24 +245,125 @@ class SharedProfiles(ProgramTest):
                 self.assertGreater(graph["nodes"], 100)
                 self.assertEqual(graph["without_group"], 0)
 
-    # Peak memory of every command, in a process of its own, is below the size of the uncompressed file.
+    def peak(self, *command):
+        """Bytes of the command's process at its peak. A small process starts it: memory before exec counts, too."""
+        peak = subprocess.run([sys.executable, "-S", "-c", MEASURE, PROGRAM, *command], capture_output=True, text=True, check=True)
+        return int(peak.stdout) * 1024
+
+    # `trace link`: the whole process is below the size of the uncompressed file. `trace stats` and `trace import`: what
+    # the process needs more than `--version` does (about 10 MB, most of it pages of the program and its libraries, whose
+    # number depends on the build and on the state of the page cache) is below two thirds of the file.
     def test_memory_is_below_the_size_of_the_file(self):
+        program = self.peak("--version")
         for name in ("linear", "resnet"):
             profile = self.folder / f"{name}.json"
             host = "linear_et" if name == "linear" else "resnet_et.2023-07-12.pairs-with-resnet_kineto"
             profile.write_bytes(gzip.decompress((SHARED / f"param/{name}_kineto.json.gz").read_bytes()))
-            for command in (("trace", "stats", str(profile)), ("trace", "import", str(profile), "--out", str(self.folder / "job")),
-                            ("trace", "link", "--host", str(SHARED / f"param/{host}.json.gz"), "--device", str(profile))):
+            size = profile.stat().st_size
+            for command in (("trace", "stats", str(profile)), ("trace", "import", str(profile), "--out", str(self.folder / "job"))):
                 with self.subTest(f"{name} {command[1]}"):
-                    # Started by a small process: memory before exec counts, too.
-                    peak = subprocess.run([sys.executable, "-S", "-c", MEASURE, PROGRAM, *command], capture_output=True, text=True, check=True)
-                    self.assertLessEqual(int(peak.stdout) * 1024, profile.stat().st_size)
+                    self.assertLessEqual(self.peak(*command) - program, size * 2 // 3)
+            with self.subTest(f"{name} link"):
+                self.assertLessEqual(self.peak("trace", "link", "--host", str(SHARED / f"param/{host}.json.gz"), "--device",
+                                               str(profile)), size)
+
+    # One rank that is not rank 0: it is replayed with every change, by its prefix and by its file.
+    def test_a_rank_other_than_0_is_replayed(self):
+        self.import_job([SHARED / "hta/trace_diff__control.json.gz"])
+        recorded = self.replay()
+        self.assertEqual([rank["rank"] for rank in recorded["ranks"]], [3])
+        by_file = self.answer("simulate", "--workload", str(self.folder / "job.3.et"), "--json", "--late", "3:2ms")
+        self.assertEqual(by_file["steps"][0]["duration_ns"], recorded["steps"][0]["duration_ns"] + 2_000_000)
+
+    # Ranks 0, 1 and 3 of four: the import and the replay agree, and 2x the compute is slower on all.
+    def test_a_job_with_a_missing_rank_is_replayed(self):
+        self.extract("synthetic/a_4ranks.tar.xz")
+        files = sorted((self.folder / "a_4ranks").glob("rank*.json.gz"))
+        made = self.import_job([files[0], files[1], files[3]])
+        replay = self.replay()
+        self.assertEqual([rank["rank"] for rank in replay["ranks"]], [0, 1, 3])
+        self.assertEqual(replay["steps"], made["replay"]["steps"])
+        for slow, step in zip(self.steps("--scale-compute", "2"), replay["steps"], strict=True):
+            self.assertGreater(slow, step["duration_ns"])
 
     # Its work has no calls: it is imported in the order of its streams and marked.
     def test_mtia_is_marked(self):
         made = self.import_job([SHARED / "hta/mtia_inference_trace__mtia_inference_rank_0.json.gz"])
         self.assertEqual(made["files"][0]["device_ops"], 877 + 37 + 36 + 24)  # DMA, remote, merge, processing elements
         self.assertRegex("\n".join(made["notes"]), "974 device operations are of MTIA")
+
+
+class Replays(ProgramTest):
+    """What a replay refuses: the example of two ranks."""
+
+    def import_example(self):
+        files = [str(ROOT / f"examples/profiles/rank{rank}.json") for rank in (0, 1)]
+        code, _, err = self.run_program("trace", "import", *files, "--out", str(self.folder / "job"))
+        self.assertEqual(code, 0, err)
+        return ("simulate", "--workload", str(self.folder / "job"))
+
+    def assert_refused(self, command, message):
+        code, out, err = self.run_program(*command)
+        self.assertEqual((code, out), (2, ""))
+        self.assertRegex(err, message)
+
+    def test_a_part_of_an_import_is_refused(self):
+        self.import_example()
+        one = ("--workload", str(self.folder / "job.0.et"))
+        self.assert_refused(("simulate", *one), "1 of 2 ranks imported together has no file: 1")
+        self.assert_refused(("simulate", *one, *one), "of rank 0, as another file is")
+
+    # Files of an earlier import under the same prefix are not mixed with those of a later one.
+    def test_files_of_two_imports_are_refused(self):
+        command = self.import_example()
+        code, _, err = self.run_program("trace", "import", str(ROOT / "examples/profiles/rank0.json"), "--out", str(self.folder / "job"))
+        self.assertEqual(code, 0, err)
+        self.assert_refused(command, "of another import")
+
+    def test_times_beyond_the_clock_are_refused(self):
+        command = self.import_example()
+        for late in ("1:1e30s", "1:1e7s", "1:-3ms", "1:1e300s"):
+            with self.subTest(late):
+                self.assert_refused((*command, f"--late={late}"), "^error: --late: ")
+
+    def test_flags_without_effect_are_refused(self):
+        command = self.import_example()
+        for flags in (("--timeline", str(self.folder / "x.json")), ("--explain",), ("--semantics", "physical"), ("--backend", "flow"),
+                      ("--table", "ranks"), ("--tables", str(self.folder / "t")), ("--slow", "0:2"), ("--fold", "off"), ("--energy",),
+                      ("--roofline",), ("--copies", "2"), ("--chunk-order", "themis"), ("--link-changes", "x"), ("--flows", "x")):
+            with self.subTest(flags[0]):
+                self.assert_refused((*command, *flags), f"^error: {flags[0]}: is not valid with the replay of an imported profile")
+
+    # A call that blocks for 5 ms although nothing runs on the device.
+    def test_blocking_without_a_cause_is_listed_as_kept(self):
+        events = [{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 1000, "dur": 5,
+                   "args": {"correlation": 1}},
+                  {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1010, "dur": 100,
+                   "args": {"device": 0, "stream": 7, "correlation": 1}},
+                  {"ph": "X", "cat": "cuda_runtime", "name": "cudaDeviceSynchronize", "pid": 1, "tid": 1, "ts": 1200, "dur": 5000,
+                   "args": {"correlation": 2}}]
+        profile = self.write("blocked.json", json.dumps({"schemaVersion": 1, "traceEvents": events}))
+        code, out, err = self.run_program("trace", "import", str(self.folder / profile), "--out", str(self.folder / "job"), "--json")
+        self.assertEqual(code, 0, err)
+        counts = json.loads(out)["files"][0]
+        without = counts["blocked_ns"] - counts["blocked_with_cause_ns"]
+        self.assertAlmostEqual(without, 5_000_000, delta=50_000)
+        code, out, err = self.run_program("simulate", "--workload", str(self.folder / "job"))
+        self.assertEqual(code, 0, err)
+        self.assertIn(f"{without * 1e-6:.3f} ms of blocking calls without a known cause", out)
+
+    def test_the_workload_is_named_before_a_missing_cluster(self):
+        for file, message in ((str(ROOT / "examples/profiles/rank0.json"), '"orrery trace stats" reads it'), ("nothing_here", "nothing_here")):
+            with self.subTest(file):
+                self.assert_refused(("simulate", "--workload", file), message)
+
+    def test_events_that_are_dropped_are_counted_with_their_cause(self):
+        events = [{"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 1000 + 100 * i, "dur": (50, -3)[i],
+                   "args": {"device": 0, "stream": 7}} for i in range(2)]
+        profile = self.write("negative.json", json.dumps({"schemaVersion": 1, "traceEvents": events}))
+        code, out, err = self.run_program("trace", "stats", str(self.folder / profile))
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out + err, "1 event is dropped: no time, a negative one")
 
 
 class Rows(ProgramTest):

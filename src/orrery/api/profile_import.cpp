@@ -162,7 +162,7 @@ Result<profile::Replay> replay_of(const std::vector<report::ImportedRank>& ranks
       return tl::make_unexpected(ok.error());
     }
   }
-  const profile::ReplayJob job = reader.finish();
+  ORRERY_TRY(job, reader.finish());
   return job.run({});
 }
 

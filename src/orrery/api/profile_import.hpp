@@ -29,6 +29,9 @@ namespace orrery::api {
 // Whether a workload (PREFIX, folder or files) consists of graphs that were imported from profiles.
 [[nodiscard]] bool is_imported_workload(const std::vector<std::string>& workload);
 
+// Fails if the graphs of a workload are not there, or if one of them is not a Chakra trace.
+[[nodiscard]] Result<void> check_workload(const std::vector<std::string>& workload);
+
 // Adds a graph that was imported, from its file.
 [[nodiscard]] Result<void> read_graph(const std::string& file, profile::ReplayJob::Reader& reader);
 

@@ -28,7 +28,10 @@ Result<void> read_profiles(const std::vector<std::string>& files, const TraceOpt
 std::vector<std::string> read_notes(const profile::Profile& profile) {
   std::vector<std::string> notes;
   for (const profile::ReadNote& note : profile.notes) { notes.push_back(note.text); }
-  if (profile.no_time > 0) { notes.push_back(fmt::format("{} events have no time and are dropped", profile.no_time)); }
+  if (profile.no_time > 0) {
+    notes.push_back(fmt::format("{} dropped: no time, a negative one, or one above 11 days",
+                                profile.no_time == 1 ? "1 event is" : fmt::format("{} events are", profile.no_time)));
+  }
   return notes;
 }
 

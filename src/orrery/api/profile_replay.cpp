@@ -16,20 +16,28 @@ std::string factor_text(double factor) { return factor == 1 ? std::string() : fm
 }  // namespace
 
 bool is_imported_workload(const std::vector<std::string>& workload) {
-  const auto files = simulate::graphs_of(workload);
+  const auto files = simulate::graphs_of(workload, simulate::Gaps::allowed);
   if (!files || files->empty()) { return false; }
   auto stream = trace::NodeStream::open(files->front());
   return stream && profile::is_imported_profile(stream->metadata());
 }
 
+Result<void> check_workload(const std::vector<std::string>& workload) {
+  ORRERY_TRY(files, simulate::graphs_of(workload));
+  for (const std::string& file : files) {
+    if (auto stream = trace::NodeStream::open(file); !stream) { return tl::make_unexpected(stream.error()); }
+  }
+  return {};
+}
+
 Result<report::ProfileReplay> profile_replay(const std::string& data_directory,
                                              const std::vector<std::string>& workload, const ReplayOptions& options) {
-  ORRERY_TRY(files, simulate::graphs_of(workload));
+  ORRERY_TRY(files, simulate::graphs_of(workload, simulate::Gaps::allowed));
   profile::ReplayJob::Reader reader;
   for (const std::string& file : files) {
     if (auto ok = read_graph(file, reader); !ok) { return tl::make_unexpected(ok.error()); }
   }
-  profile::ReplayJob job = reader.finish();
+  ORRERY_TRY(job, reader.finish());
   report::ProfileReplay made;
   if (!options.cluster.empty()) {
     ORRERY_TRY(kept, set_machine(data_directory, options.cluster, job));
@@ -52,6 +60,10 @@ Result<report::ProfileReplay> profile_replay(const std::string& data_directory,
   if (unexplained > 0) {
     made.kept.push_back(
         fmt::format("{:.3f} ms of idle device time without a known cause", static_cast<double>(unexplained) * 1e-6));
+  }
+  if (job.blocked_without_cause_ns() > 0) {
+    made.kept.push_back(fmt::format("{:.3f} ms of blocking calls without a known cause, as launches and gaps",
+                                    static_cast<double>(job.blocked_without_cause_ns()) * 1e-6));
   }
   made.replay = std::move(replay);
   return made;

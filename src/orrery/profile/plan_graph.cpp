@@ -60,6 +60,9 @@ class GraphWriter {
     };
     metadata.attributes.push_back({keys::schema, Value::text(kGraphSchema), {}, {}});
     add(keys::rank, static_cast<std::int64_t>(plan_.rank));
+    members_.clear();
+    for (const RankPlan& rank : job_.ranks) { members_.push_back(static_cast<std::int64_t>(rank.rank)); }
+    metadata.attributes.push_back({keys::imported, list(members_), {}, {}});
     if (profile_.world_size) { add(keys::world_size, static_cast<std::int64_t>(*profile_.world_size)); }
     if (!profile_.device_name.empty()) {
       metadata.attributes.push_back({keys::device_name, Value::text(profile_.device_name), {}, {}});
@@ -67,6 +70,8 @@ class GraphWriter {
     add(keys::host_start, job_.time(rank_, plan_.first_ns));
     add(keys::host_end, job_.time(rank_, plan_.last_ns));
     add(keys::device_end, job_.time(rank_, plan_.device_end_ns));
+    const std::int64_t without_cause = plan_.counts.blocked_ns - plan_.counts.blocked_with_cause_ns;
+    if (without_cause > 0) { add(keys::blocked_without_cause, without_cause); }
     builder.set_metadata(metadata);
     groups(builder);
   }

@@ -14,13 +14,16 @@ namespace orrery::profile {
 
 // Names of attributes of imported graphs.
 namespace keys {
-inline constexpr std::string_view schema = "schema";                   // of a file: kGraphSchema
-inline constexpr std::string_view rank = "rank";                       // of a file
-inline constexpr std::string_view world_size = "world_size";           // of a file
-inline constexpr std::string_view device_name = "device_name";         // of a file: "NVIDIA A100-SXM4-80GB"
-inline constexpr std::string_view host_start = "host_start_ns";        // of a file: as recorded
-inline constexpr std::string_view host_end = "host_end_ns";            // of a file: as recorded
-inline constexpr std::string_view device_end = "device_end_ns";        // of a file: as recorded
+inline constexpr std::string_view schema = "schema";             // of a file: kGraphSchema
+inline constexpr std::string_view rank = "rank";                 // of a file
+inline constexpr std::string_view world_size = "world_size";     // of a file
+inline constexpr std::string_view device_name = "device_name";   // of a file: "NVIDIA A100-SXM4-80GB"
+inline constexpr std::string_view host_start = "host_start_ns";  // of a file: as recorded
+inline constexpr std::string_view host_end = "host_end_ns";      // of a file: as recorded
+inline constexpr std::string_view device_end = "device_end_ns";  // of a file: as recorded
+inline constexpr std::string_view imported = "imported_ranks";   // of a file: all ranks of the import
+// Of a file, if there is any: time that calls were blocked for no known reason.
+inline constexpr std::string_view blocked_without_cause = "blocked_without_cause_ns";
 inline constexpr std::string_view lags = "dependency_lag_ns";          // ns after each of data_deps
 inline constexpr std::string_view step_begin = "step_begin";           // number of the step
 inline constexpr std::string_view step_end = "step_end";               // number of the step

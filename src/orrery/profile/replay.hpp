@@ -118,6 +118,9 @@ class ReplayJob {
   // Fails if a change names a rank or step that is not there, and if nodes wait for each other in a cycle.
   [[nodiscard]] Result<Replay> run(const ReplayChange& change) const;
 
+  // Time that calls of the host were blocked for no known reason, of all ranks: it is kept as recorded.
+  [[nodiscard]] std::int64_t blocked_without_cause_ns() const { return blocked_without_cause_ns_; }
+
   // Names of the devices that the job was recorded on, each once.
   [[nodiscard]] const std::vector<std::string>& devices() const { return devices_; }
 
@@ -177,6 +180,7 @@ class ReplayJob {
   std::vector<Rank> ranks_;
   std::vector<ReplayKernel> kernels_;
   std::vector<std::string> devices_;
+  std::int64_t blocked_without_cause_ns_ = 0;
 };
 
 // Whether a graph was imported from a profile.

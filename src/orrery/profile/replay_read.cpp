@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace orrery::profile {
 
@@ -41,10 +42,26 @@ Result<void> ReplayJob::Reader::begin(const graph::Metadata& metadata) {
   if (!is_imported_profile(metadata)) { return fail("is not a graph that \"orrery trace import\" wrote"); }
   Rank rank;
   rank.number = static_cast<std::uint64_t>(number(metadata, keys::rank).value_or(0));
+  const auto same = [&](const Rank& other) { return other.number == rank.number; };
+  if (std::any_of(job_.ranks_.begin(), job_.ranks_.end(), same)) {
+    return fail(fmt::format("is a graph of rank {}, as another file is; valid: one file of each rank", rank.number));
+  }
+  std::vector<std::int64_t> together;
+  if (const graph::Attribute* const ranks = metadata.find(keys::imported); ranks != nullptr) {
+    for (std::size_t i = 0; const auto one = ranks->value.as_int(i); ++i) { together.push_back(*one); }
+  }
+  if (!job_.ranks_.empty() && together != together_) {
+    return fail(
+        fmt::format("is a graph of another import: of rank {} here, of rank {} before; valid: the files of one "
+                    "import",
+                    fmt::join(together, ", "), fmt::join(together_, ", ")));
+  }
+  together_ = std::move(together);
   rank.first = static_cast<std::uint32_t>(job_.nodes_.size());
   rank.host_start = number(metadata, keys::host_start).value_or(0);
   rank.host_end = number(metadata, keys::host_end).value_or(0);
   rank.device_end = number(metadata, keys::device_end).value_or(0);
+  job_.blocked_without_cause_ns_ += number(metadata, keys::blocked_without_cause).value_or(0);
   job_.ranks_.push_back(rank);
   if (const graph::Attribute* const device = metadata.find(keys::device_name); device != nullptr) {
     const std::string name(device->value.as_text().value_or(""));
@@ -145,6 +162,11 @@ void ReplayJob::Reader::add_member(const graph::NodeRecord& node, std::int64_t i
     made.about.number = natural(keys::number);
     made.about.group_size = natural(keys::group_size);
     made.about.bytes = natural(graph::keys::comm_size);
+    if (const graph::Attribute* const partners = node.find(keys::members); partners != nullptr) {
+      for (std::size_t i = 0; const auto rank = partners->value.as_int(i); ++i) {
+        partners_.insert(static_cast<std::uint64_t>(*rank));
+      }
+    }
     job_.collectives_.push_back(std::move(made));
   }
   Collective& collective = job_.collectives_[found->second];
@@ -177,7 +199,25 @@ void ReplayJob::Reader::resolve_members() {
   }
 }
 
-ReplayJob ReplayJob::Reader::finish() {
+Result<void> ReplayJob::Reader::check_partners() const {
+  std::set<std::uint64_t> missing = partners_;
+  for (const Rank& rank : job_.ranks_) { missing.erase(rank.number); }
+  if (missing.empty()) { return {}; }
+  constexpr std::size_t kListed = 8;
+  std::string list;
+  for (std::size_t i = 0; const std::uint64_t rank : missing) {
+    if (i++ == kListed) { break; }
+    list += fmt::format("{}{}", list.empty() ? "" : ", ", rank);
+  }
+  if (missing.size() > kListed) { list += ", …"; }
+  return fail(
+      fmt::format("{} of {} ranks imported together {} no file: {}. The waiting of the others for them is not "
+                  "known; give the files of all ranks, or import the profiles of fewer ranks",
+                  missing.size(), partners_.size(), missing.size() == 1 ? "has" : "have", list));
+}
+
+Result<ReplayJob> ReplayJob::Reader::finish() {
+  if (auto ok = check_partners(); !ok) { return tl::make_unexpected(ok.error()); }
   for (std::uint32_t i = 0; i < job_.steps_.size(); ++i) {
     if (job_.steps_[i].begin != kNo) { job_.nodes_[job_.steps_[i].begin].step = i; }
   }

@@ -112,6 +112,23 @@ TEST_P(MadeJobs, clocks_that_differ_do_not_change_the_answer) {
   expect_near(predicted(*made, change), apart.steps({1, 4, -1, 0}), 40);
 }
 
+TEST(Replay, refuses_a_part_of_the_ranks_a_rank_twice_and_graphs_of_two_imports) {
+  const auto made = imported(MadeJob(3, 4, 1).profiles());
+  const auto other = imported(MadeJob(2, 4, 1).profiles());
+  ASSERT_TRUE(made && other);
+  const auto error = [](const std::vector<graph::Graph>& graphs) {
+    const auto job = ReplayJob::of(graphs);
+    return job ? std::string() : job.error().text();
+  };
+  EXPECT_EQ(error(made->graphs), "");
+  EXPECT_NE(error({made->graphs[0], made->graphs[2]}).find("1 of 3 ranks imported together has no file: 1"),
+            std::string::npos);
+  EXPECT_NE(error({made->graphs[1]}).find("2 of 3 ranks imported together have no file: 0, 2"), std::string::npos);
+  EXPECT_NE(error({made->graphs[0], made->graphs[0]}).find("is a graph of rank 0, as another file is"),
+            std::string::npos);
+  EXPECT_NE(error({made->graphs[0], other->graphs[1], made->graphs[2]}).find("of another import"), std::string::npos);
+}
+
 TEST_P(MadeJobs, waiting_has_causes_and_idle_is_explained) {
   const MadeJob truth(3, 4, GetParam());
   const auto made = imported(truth.profiles());

@@ -235,10 +235,13 @@ std::string profile_import_text(const ProfileImport& import, TextStyle style) {
         "  {} device ops, {} without their call; waits between streams: {} named by the trace, {} by "
         "PyTorch's rules, {} by coincidence\n",
         counts.device_operations, counts.without_call, counts.named_waits, counts.rule_waits, counts.coincidences);
-    text +=
-        fmt::format("  blocked {}, {} of it with a known cause; unexplained idle {}{}\n", ns_text(counts.blocked_ns),
-                    percent(counts.blocked_ns == 0 ? 1 : ratio(counts.blocked_with_cause_ns, counts.blocked_ns)),
-                    ns_text(counts.unexplained_idle_ns), counts.unexplained_idle_ns > 0 ? " (kept as recorded)" : "");
+    text += fmt::format("  blocked {}", ns_text(counts.blocked_ns));
+    if (counts.blocked_ns > 0) {
+      text +=
+          fmt::format(", {} of it with a known cause", percent(ratio(counts.blocked_with_cause_ns, counts.blocked_ns)));
+    }
+    text += fmt::format("; unexplained idle {}{}\n", ns_text(counts.unexplained_idle_ns),
+                        counts.unexplained_idle_ns > 0 ? " (kept as recorded)" : "");
   }
   text +=
       fmt::format("measurements for validate and calibrate (--rows): {} matrix products, {} collectives, {} steps\n",

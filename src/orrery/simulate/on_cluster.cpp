@@ -45,11 +45,12 @@ std::optional<Numbered> numbered(const std::string& file) {
 
 Place workload_place(std::string file = {}) { return {std::move(file), 0, 0, "--workload"}; }
 
-// Ranks 0, 1, … without gaps.
-Result<std::vector<std::string>> in_order(const std::map<std::uint64_t, std::string>& files, const std::string& where) {
+// Ranks 0, 1, …
+Result<std::vector<std::string>> in_order(const std::map<std::uint64_t, std::string>& files, const std::string& where,
+                                          Gaps gaps) {
   std::vector<std::string> list;
   for (const auto& [rank, file] : files) {
-    if (rank != list.size()) {
+    if (gaps == Gaps::refused && rank != list.size()) {
       return fail(workload_place(where), fmt::format("has a graph of rank {}, but none of rank {}", rank, list.size()));
     }
     list.push_back(file);
@@ -57,7 +58,7 @@ Result<std::vector<std::string>> in_order(const std::map<std::uint64_t, std::str
   return list;
 }
 
-Result<std::vector<std::string>> in_folder(const std::string& folder, const std::string& stem) {
+Result<std::vector<std::string>> in_folder(const std::string& folder, const std::string& stem, Gaps gaps) {
   std::map<std::string, std::map<std::uint64_t, std::string>> by_stem;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, error)) {
@@ -74,7 +75,7 @@ Result<std::vector<std::string>> in_folder(const std::string& folder, const std:
                 fmt::format("has the graphs of several jobs: {0}.0.et and {1}.0.et; give one as a prefix",
                             by_stem.begin()->first, std::next(by_stem.begin())->first));
   }
-  return in_order(by_stem.begin()->second, where);
+  return in_order(by_stem.begin()->second, where, gaps);
 }
 
 NetworkDimension dimension_of(const hardware::NetworkDimension& given) {
@@ -110,11 +111,11 @@ CollectiveAlgorithm method_of(hardware::Wiring wiring, Collective collective) {
 
 }  // namespace
 
-Result<std::vector<std::string>> graphs_of(const std::vector<std::string>& workload) {
+Result<std::vector<std::string>> graphs_of(const std::vector<std::string>& workload, Gaps gaps) {
   if (workload.size() == 1 && !fs::is_regular_file(workload.front())) {
-    if (fs::is_directory(workload.front())) { return in_folder(workload.front(), ""); }
+    if (fs::is_directory(workload.front())) { return in_folder(workload.front(), "", gaps); }
     const fs::path prefix(workload.front());
-    return in_folder(prefix.parent_path().string(), prefix.filename().string());
+    return in_folder(prefix.parent_path().string(), prefix.filename().string(), gaps);
   }
   std::map<std::uint64_t, std::string> by_rank;
   for (const std::string& file : workload) {
@@ -122,7 +123,7 @@ Result<std::vector<std::string>> graphs_of(const std::vector<std::string>& workl
     if (const auto number = numbered(file)) { by_rank.emplace(number->rank, file); }
   }
   if (by_rank.size() < workload.size()) { return workload; }
-  return in_order(by_rank, "");
+  return in_order(by_rank, "", gaps);
 }
 
 SimulationJob machine_on(const hardware::Cluster& cluster) {

@@ -13,8 +13,10 @@ namespace orrery::simulate {
 
 // The files of ranks 0, 1, … For PREFIX: PREFIX.<rank>.et. For a folder: all <name>.<rank>.et in it, which must have
 // one name. For several files: these files, sorted by the number in their names if each has one. They may be
-// compressed, or JSON lines.
-[[nodiscard]] Result<std::vector<std::string>> graphs_of(const std::vector<std::string>& workload);
+// compressed, or JSON lines. Fails if a rank below the last has no file, unless gaps are allowed.
+enum class Gaps { refused, allowed };
+[[nodiscard]] Result<std::vector<std::string>> graphs_of(const std::vector<std::string>& workload,
+                                                         Gaps gaps = Gaps::refused);
 
 // A job without graphs and groups.
 [[nodiscard]] SimulationJob machine_on(const hardware::Cluster& cluster);

@@ -83,6 +83,11 @@ TEST(OnCluster, graphs_are_found_by_prefix_by_folder_and_by_name_in_the_order_of
   EXPECT_FALSE(graphs_of({(folder / "v").string()}));
   fs::remove(folder / "w.3.et");
   EXPECT_NE(graphs_of({folder.string()}).error().text().find("of rank 4, but none of rank 3"), std::string::npos);
+  const auto sampled = graphs_of({folder.string()}, Gaps::allowed);
+  ASSERT_TRUE(sampled) << sampled.error().text();
+  EXPECT_EQ(sampled->size(), 10U);
+  EXPECT_EQ(sampled->at(3), (folder / "w.4.et").string());
+  EXPECT_EQ(graphs_of({(folder / "w.4.et").string()}, Gaps::allowed).value().size(), 1U);
   std::ofstream(folder / "v.0.et") << "x";
   EXPECT_NE(graphs_of({folder.string()}).error().text().find("several jobs"), std::string::npos);
 }
