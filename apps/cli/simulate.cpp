@@ -360,6 +360,7 @@ GivenFlags flags_of_graphs(const Options& options) {
           {options.explain, "--explain"},
           {options.roofline, "--roofline"},
           {options.energy, "--energy"},
+          {options.memory, "--memory"},
           {!options.slow.empty(), "--slow"},
           {!options.folder.empty(), "--tables"}};
 }
