@@ -347,7 +347,8 @@ Result<results::StudySummary> Store::summary(const std::string& objective) const
   const std::string name = identifier(objective);
   Statement best(
       database_->handle,
-      fmt::format("SELECT * FROM points WHERE status = 'ok' AND {} IS NOT NULL ORDER BY {}, id LIMIT 1", name, name));
+      fmt::format("SELECT * FROM points WHERE status = 'ok' AND {} IS NOT NULL ORDER BY {}{}, id LIMIT 1", name, name,
+                  results::is_more_better(objective) ? " DESC" : ""));
   if (best.step()) { summary.best = row_at(best, database_->columns.size()); }
   if (counts.failed() || best.failed()) { return database_->failure(); }
   return summary;
