@@ -341,7 +341,8 @@ ShownPoint shown_point(const std::string& data_directory, const Study& study, co
   ShownPoint shown{point.settings, {}};
   if (study.expansion) {
     shown.notes.emplace_back(
-        "expansion: orrery estimate has no flag for it; its figures differ from the row's where the row uses the second "
+        "expansion: orrery estimate has no flag for it; its figures differ from the row's where the row uses the "
+        "second "
         "tier");
   }
   const bool searches = study.inner == study::Inner::search;

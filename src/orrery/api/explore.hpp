@@ -37,8 +37,9 @@ struct StudyAnswer {
                                                          const StudyRequest& request);
 
 // One point as files that `orrery estimate --scenario` reads: the scenario, and the cluster, model and stack where the
-// study changes them. Names are relative to the scenario's folder. Where the study searches, the point is priced and the
-// scenario has the plan of its row; of a threshold, the value that was found and the plan whose figures the row has.
+// study changes them. Names are relative to the scenario's folder. Where the study searches, the point is priced and
+// the scenario has the plan of its row; of a threshold, the value that was found and the plan whose figures the row
+// has.
 struct PointFiles {
   struct File {
     std::string name, text;

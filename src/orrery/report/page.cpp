@@ -186,7 +186,8 @@ class PageData {
     });
     for (std::size_t m = 0; m < results::kMetricNames.size(); ++m) {
       const std::string name(results::kMetricNames[m]);
-      const std::string unit = name == "threshold" ? threshold_unit(table_.info) : std::string(results::metric_unit(name));
+      const std::string unit =
+          name == "threshold" ? threshold_unit(table_.info) : std::string(results::metric_unit(name));
       column(json, name, title_of_metric(name), unit, "metric",
              [m](const StudyRow& row) { return row.metrics[m] ? StudyCell(*row.metrics[m]) : StudyCell(); });
     }

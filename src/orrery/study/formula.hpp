@@ -52,8 +52,8 @@ class Formula {
   [[nodiscard]] std::vector<std::string> names() const;
   // The error names the formula, not a place.
   [[nodiscard]] tl::expected<StudyCell, std::string> value(const Lookup& lookup) const;
-  // What its value is. Fails if it compares or adds quantities of two units, or joins with `and` what is no condition. A
-  // number without a unit may be compared with and added to every quantity: it is in SI base units.
+  // What its value is. Fails if it compares or adds quantities of two units, or joins with `and` what is no condition.
+  // A number without a unit may be compared with and added to every quantity: it is in SI base units.
   [[nodiscard]] tl::expected<ValueKind, std::string> kind(const KindLookup& lookup) const;
   // Whether its value is neither 0 nor a text.
   [[nodiscard]] tl::expected<bool, std::string> holds(const Lookup& lookup) const;

@@ -32,7 +32,8 @@ using FoundKind = tl::expected<ValueKind, std::string>;
 // Of two values that are compared or added.
 FoundKind shared(const std::string& operation, const ValueKind& a, const ValueKind& b) {
   if (a.has_unit() && b.has_unit() && a.exponents != b.exponents) {
-    return tl::make_unexpected(fmt::format("{} has {} on one side and {} on the other", quote(operation), a.unit(), b.unit()));
+    return tl::make_unexpected(
+        fmt::format("{} has {} on one side and {} on the other", quote(operation), a.unit(), b.unit()));
   }
   if (a.type == Type::unknown || b.type == Type::unknown) { return ValueKind{}; }
   return ValueKind{Type::number, a.has_unit() ? a.exponents : b.exponents};
@@ -69,7 +70,8 @@ FoundKind kind_of_operation(const std::string& operation, const std::vector<Valu
   if (operation == "log2") { return ValueKind{Type::number, {}}; }
   FoundKind all = a;
   for (std::size_t i = 1; i < kinds.size() && all; ++i) { all = shared(operation, *all, kinds[i]); }
-  const bool is_relation = operation == "==" || operation == "!=" || operation.front() == '<' || operation.front() == '>';
+  const bool is_relation =
+      operation == "==" || operation == "!=" || operation.front() == '<' || operation.front() == '>';
   if (all && is_relation) { return ValueKind{Type::condition, {}}; }
   return all;
 }

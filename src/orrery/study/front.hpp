@@ -14,7 +14,8 @@ namespace orrery::study {
                                              const std::string& column);
 
 // Positions of the rows with status ok that no other beats: smaller is better in each column (larger:
-// results::is_more_better), and equal rows are all on the front. In the order of the first column, ties in the order of rows. O(n log n) for two columns.
+// results::is_more_better), and equal rows are all on the front. In the order of the first column, ties in the order of
+// rows. O(n log n) for two columns.
 [[nodiscard]] std::vector<std::size_t> pareto_front(const results::StudyTable& table,
                                                     const std::vector<std::string>& columns);
 

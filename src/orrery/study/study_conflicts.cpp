@@ -92,16 +92,15 @@ class ConflictFinder {
       if (by.empty() && writer.paths.contains(name)) { by = writer.name; }
     }
     if (by.empty()) { return; }
-    wrong_.push_back({place, fmt::format("search has values of {}, which {} sets: remove it from one of them",
-                                         quote(name), by)});
+    wrong_.push_back(
+        {place, fmt::format("search has values of {}, which {} sets: remove it from one of them", quote(name), by)});
   }
   void check_constant(const std::string& name) {
     const auto columns = study_.columns();
-    const bool is_column = std::any_of(columns.begin(), columns.end(), [&](const auto& column) {
-      return column.name == name || column.path == name;
-    });
+    const bool is_column = std::any_of(columns.begin(), columns.end(),
+                                       [&](const auto& column) { return column.name == name || column.path == name; });
     const auto& results = results::kMetricNames;
-    const char* other = is_column                                                           ? "a column of the study"
+    const char* other = is_column                                                          ? "a column of the study"
                         : std::find(results.begin(), results.end(), name) != results.end() ? "a result"
                         : study_.base.find(name) != nullptr                                ? "a field of base"
                                                                                            : nullptr;

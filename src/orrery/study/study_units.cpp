@@ -51,8 +51,8 @@ class UnitChecker {
     if (!one.unit.empty()) {
       const auto written = ValueKind::of_unit(one.column.unit);
       if (kind.has_unit() && written.has_unit() && kind.exponents != written.exponents) {
-        wrong_.push_back({one.place, fmt::format("{} is in {}, not in {}", quote(one.formula.text()), kind.unit(),
-                                                 one.unit)});
+        wrong_.push_back(
+            {one.place, fmt::format("{} is in {}, not in {}", quote(one.formula.text()), kind.unit(), one.unit)});
       }
       kind = written;
     }
