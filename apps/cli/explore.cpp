@@ -45,6 +45,9 @@ Result<std::int64_t> whole_number_of(const std::string& text, const char* flag, 
 }
 
 Result<int> write_point(const Options& options) {
+  if (!options.database.empty()) {
+    return fail(flag_place("--db"), "has no effect with --point, which prices the point from the study alone");
+  }
   ORRERY_TRY(id, whole_number_of(options.point, "--point", 0));
   ORRERY_TRY(data, data_directory());
   ORRERY_TRY(point, api::point_files(data, options.study, id));
@@ -60,6 +63,7 @@ Result<int> write_point(const Options& options) {
     const auto written = write_file(path, file.text, flag_place("--out-folder"));
     if (!written) { return tl::make_unexpected(written.error()); }
   }
+  for (const auto& note : point.notes) { print_aside(fmt::format("note: {}\n", note)); }
   return 0;
 }
 

@@ -1,10 +1,14 @@
 // `orrery report`: a page of a study's results, or of campaigns and jobs.
+#include <filesystem>
 #include <memory>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/terminal.hpp"
 #include "orrery/api/report_page.hpp"
+#include "orrery/core/text.hpp"
 
 namespace orrery::cli {
 
@@ -33,6 +37,14 @@ Result<int> run(const Options& options) {
   }
   if (options.out.empty()) {
     return fail(flag_place("--out"), "is missing: the file for the page, for example results.html");
+  }
+  for (const auto& file : options.files) {
+    std::error_code error;  // a file that does not exist is no other file
+    if (std::filesystem::equivalent(file, options.out, error)) {
+      return fail(flag_place("--out"), fmt::format("{} is a file of results, which the page would overwrite; name "
+                                                   "another file, for example results.html",
+                                                   quote(options.out)));
+    }
   }
   ORRERY_TRY(page, api::results_page(options.files));
   const auto written = write_file(options.out, page, flag_place("--out"));

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <exception>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -114,7 +115,8 @@ class Server::State {
   void serve_commands();
   [[nodiscard]] std::string commands_json() const;
   void serve_command(const std::string& name);
-  void serve(const ServedCommand& command, const httplib::Request& request, httplib::Response& response);
+  void serve(const ServedCommand& command, const std::string& body, const httplib::Request& request,
+             httplib::Response& response);
   // Runs the command with arguments that were read.
   [[nodiscard]] Answer run_command(const ServedCommand& command, const Arguments& arguments, const ChildWatch& watch);
   // Answers line by line while the command runs.
@@ -229,14 +231,40 @@ void Server::State::serve_commands() {
   }
 }
 
+namespace {
+
+// The body as it was sent, whatever type it claims: httplib itself refuses more than 8 KiB of what curl -d sends
+// (application/x-www-form-urlencoded). A body of several parts is empty. Nothing: the response has the error's status.
+std::optional<std::string> body_of(const httplib::Request& request, httplib::Response& response,
+                                   const httplib::ContentReader& reader) {
+  std::string body;
+  bool is_too_large = false;
+  const auto add = [&](const char* data, std::size_t size) {
+    is_too_large = is_too_large || body.size() + size > kLargestRequest;
+    if (!is_too_large) { body.append(data, size); }
+    return true;  // the rest is read, so that the connection's next request starts at its start
+  };
+  const auto drop = [](const char*, std::size_t) { return true; };
+  const bool is_read = request.is_multipart_form_data()
+                           ? reader([](const httplib::MultipartFormData&) { return true; }, drop)
+                           : reader(add);
+  if (is_too_large) { response.status = 413; }
+  if (!is_read || is_too_large) { return std::nullopt; }
+  return body;
+}
+
+}  // namespace
+
 void Server::State::serve_command(const std::string& name) {
   std::vector<const ServedCommand*> forms;
   for (const ServedCommand& command : commands_) {
     if (command.name == name) { forms.push_back(&command); }
   }
   const std::string path = "/api/" + name;
-  http_.Post(path, [this, forms](const httplib::Request& request, httplib::Response& response) {
-    serve(form_of(forms, request.body), request, response);
+  http_.Post(path, [this, forms](const httplib::Request& request, httplib::Response& response,
+                                 const httplib::ContentReader& reader) {
+    const auto body = body_of(request, response, reader);
+    if (body) { serve(form_of(forms, *body), *body, request, response); }
   });
   http_.Get(path, [name](const httplib::Request&, httplib::Response& response) {
     response.set_header("Allow", "POST");
@@ -269,8 +297,9 @@ std::string Server::State::commands_json() const {
   return all.dump() + "\n";
 }
 
-void Server::State::serve(const ServedCommand& command, const httplib::Request& request, httplib::Response& response) {
-  auto arguments = arguments_of(command, request.body);
+void Server::State::serve(const ServedCommand& command, const std::string& body, const httplib::Request& request,
+                          httplib::Response& response) {
+  auto arguments = arguments_of(command, body);
   if (!arguments) { return answer(response, error_answer(400, message_of(arguments.error()))); }
   if (request.get_header_value("Accept").find(kLines) != std::string::npos) {
     return stream(command, std::move(*arguments), response);

@@ -302,7 +302,7 @@ expansion: serial
         self.assertIn("unknown cluster", error(("dgx-a100", "dgx-a101"), *new))
         self.assertIn("global_batch", error(("global_batch: 64, ", ""), *new))
         self.assertIn("the study has", error(("points: 4", "points: 900000"), *new))
-        self.assertIn("study.yaml:6:84 /axes/2/cluster.dimensions.infiniband.bandwidth/points: points: \"1000000000000\" is not a number from 1",
+        self.assertIn("study.yaml:6:84 /axes/2/cluster.dimensions.infiniband.bandwidth/points: points: \"1000000000000\" is not a number from 2",
                       error(("points: 4", "points: 1000000000000"), *new))
         million = "axes:\n  - cluster.accelerator.price_usd: {from: 1, to: 1000000, points: 1000000}"
         self.assertIn("the study has 1.6e+08 points; at most 10000000", error(("axes:", million), *new))

@@ -199,6 +199,18 @@ class Safety(WebTest):
     def test_a_request_of_more_than_a_mebibyte_is_refused(self):
         self.assertEqual(self.request("POST", "/api/estimate", '{"model": "' + "x" * (1 << 20) + '"}')[0], 413)
 
+    def test_a_body_means_the_same_whatever_type_it_claims(self):
+        """curl -d says that JSON is a form, for which the library's own limit is 8 KiB."""
+        body = json.dumps(JOB) + " " * 9000
+        plain = self.request("POST", "/api/estimate", body, {"Content-Type": "application/json"})
+        form = self.request("POST", "/api/estimate", body, {"Content-Type": "application/x-www-form-urlencoded"})
+        self.assertEqual((plain[0], plain[2]), (200, form[2]))
+        large = '{"model": "' + "x" * (1 << 20) + '"}'
+        for kind in ("application/x-www-form-urlencoded", "application/json", "text/plain"):
+            self.assertEqual(self.request("POST", "/api/estimate", large, {"Content-Type": kind})[0], 413)
+        parts = "--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n1\r\n--x--\r\n"
+        self.assertEqual(self.request("POST", "/api/estimate", parts, {"Content-Type": "multipart/form-data; boundary=x"})[0], 400)
+
     def test_a_value_with_dashes_stays_a_value(self):
         status, answer = self.post("estimate", {**JOB, "precision": "--help"})
         self.assertEqual(status, 400)

@@ -329,6 +329,41 @@ Result<std::string> study_page(const std::string& database) {
   return tl::make_unexpected(table.error());
 }
 
+namespace {
+
+// What the row of a point has figures of: settings with the plan that was found, and what no scenario can say.
+struct ShownPoint {
+  Settings settings;
+  std::vector<std::string> notes;
+};
+
+ShownPoint shown_point(const std::string& data_directory, const Study& study, const study::Point& point) {
+  ShownPoint shown{point.settings, {}};
+  if (study.expansion) {
+    shown.notes.emplace_back(
+        "expansion: orrery estimate has no flag for it; its figures differ from the row's where the row uses the "
+        "second "
+        "tier");
+  }
+  const bool searches = study.inner == study::Inner::search;
+  if ((!searches && !study.threshold) || !point.problem.empty()) { return shown; }
+  StudyEvaluator evaluator(data_directory, study, {});
+  results::StudyRow row;
+  row.columns = point.columns;
+  evaluator.evaluate(point, row);
+  shown.settings = evaluator.settings_of_row();
+  if (!searches) { return shown; }
+  const auto plan = row.plan.empty() ? Result<Node>(config::mapping_node()) : canonical(row.plan);
+  if (!plan || plan->members.empty()) { shown.notes.push_back("the search found no plan: " + row.reason); }
+  for (const auto& member : plan ? plan->members : config::mapping_node().members) {
+    const bool is_given = parallel::find_choice(member.key) != nullptr || member.key == "strategy";
+    if (is_given && !member.value.scalar.empty()) { shown.settings.push_back({member.key, member.value}); }
+  }
+  return shown;
+}
+
+}  // namespace
+
 Result<PointFiles> point_files(const std::string& data_directory, const std::string& file, std::int64_t id) {
   ORRERY_TRY(ready, read_ready(data_directory, file, {}));
   ORRERY_TRY(points, Points::make(ready->study, ready->inputs->facts()));
@@ -338,25 +373,29 @@ Result<PointFiles> point_files(const std::string& data_directory, const std::str
                 fmt::format("{} is not a point; the study has points 0 to {}", id,
                             counted(ready->study, *ready->inputs, points.candidates()) - 1));
   }
-  ORRERY_TRY(fields, ready->inputs->fields(point->settings));
-  ORRERY_TRY(request, ready->inputs->request(point->settings));
+  const ShownPoint shown = shown_point(data_directory, ready->study, *point);
+  ORRERY_TRY(fields, ready->inputs->fields(shown.settings));
+  ORRERY_TRY(request, ready->inputs->request(shown.settings));
   PointFiles result;
+  result.notes = shown.notes;
   result.files.push_back({"scenario.yaml", {}});
   for (const std::string part : {"model", "cluster", "stack"}) {
     const Node* base = ready->study.base.find(part);
     const bool described = base != nullptr && base->kind == Kind::mapping;
-    if (!described && !StudyInputs::changes(point->settings, part)) { continue; }
+    if (!described && !StudyInputs::changes(shown.settings, part)) { continue; }
     std::string stack_name;
     if (part == "stack" && request.semantics == estimate::Semantics::physical) {
-      ORRERY_TRY(read, ready->inputs->inputs(point->settings, request, Length::longest));
+      ORRERY_TRY(read, ready->inputs->inputs(shown.settings, request, Length::longest));
       stack_name = read.stack.name;
     }
-    ORRERY_TRY(tree, ready->inputs->part_tree(part, point->settings, stack_name));
+    ORRERY_TRY(tree, ready->inputs->part_tree(part, shown.settings, stack_name));
     const std::string name = part + ".yaml";
     result.files.push_back({name, config::print_yaml(tree)});
     config::set_field(fields, part, name);
   }
-  result.files.front().text = config::print_yaml(fields);
+  std::string& scenario = result.files.front().text;
+  for (const auto& note : result.notes) { scenario += fmt::format("# {}\n", note); }
+  scenario += config::print_yaml(fields);
   return result;
 }
 

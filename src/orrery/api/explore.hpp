@@ -37,12 +37,15 @@ struct StudyAnswer {
                                                          const StudyRequest& request);
 
 // One point as files that `orrery estimate --scenario` reads: the scenario, and the cluster, model and stack where the
-// study changes them. Names are relative to the scenario's folder.
+// study changes them. Names are relative to the scenario's folder. Where the study searches, the point is priced and
+// the scenario has the plan of its row; of a threshold, the value that was found and the plan whose figures the row
+// has.
 struct PointFiles {
   struct File {
     std::string name, text;
   };
-  std::vector<File> files;  // the scenario first
+  std::vector<File> files;         // the scenario first
+  std::vector<std::string> notes;  // why estimate has other figures than the row; also comments of the scenario
 };
 [[nodiscard]] Result<PointFiles> point_files(const std::string& data_directory, const std::string& file,
                                              std::int64_t id);

@@ -99,8 +99,8 @@ void set_estimate(StudyRow& row, const results::Estimate& estimate) {
   }
 }
 
-// Of a plan that uses the second tier in place: what is in which tier. One that fits in neither has no time: its kernels
-// would run at the rate of memory that does not exist.
+// Of a plan that uses the second tier in place: what is in which tier. One that fits in neither has no time: its
+// kernels would run at the rate of memory that does not exist.
 void set_expansion(StudyRow& row, const results::Estimate& estimate, std::string note) {
   const auto& memory = estimate.memory;
   row.of(Metric::memory_B) = memory.capacity.value();
@@ -283,7 +283,10 @@ void StudyEvaluator::find_threshold(const Settings& settings, StudyRow& row) {
   }
   const auto finish = [&](double value, std::string found) {
     (void)wins(value);
-    const StudyRow& shown = first.of(Metric::step_time_s) ? first : second;
+    const bool is_first = first.of(Metric::step_time_s).has_value();
+    const StudyRow& shown = is_first ? first : second;
+    settings_of_row_ = with_settings(with_settings(settings, {{asked.path, asked.range.node(value)}}),
+                                     is_first ? asked.first : asked.second);
     const auto columns = row.columns;
     const auto id = row.id;
     row = shown;
@@ -324,6 +327,7 @@ void StudyEvaluator::find_threshold(const Settings& settings, StudyRow& row) {
 }
 
 void StudyEvaluator::evaluate(const study::Point& point, StudyRow& row) {
+  settings_of_row_ = point.settings;
   if (study_.threshold) {
     find_threshold(point.settings, row);
   } else {

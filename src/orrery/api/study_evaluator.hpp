@@ -16,6 +16,8 @@ class StudyEvaluator final : public study::Evaluator {
   StudyEvaluator(const std::string& data_directory, const study::Study& study, std::string base_hash);
 
   void evaluate(const study::Point& point, results::StudyRow& row) override;
+  // Of the last row: those of its point, and of a threshold also the value and the plan whose figures the row has.
+  [[nodiscard]] const Settings& settings_of_row() const { return settings_of_row_; }
   // Of the last point that was priced.
   [[nodiscard]] const std::vector<std::string>& not_modelled() const { return not_modelled_; }
   [[nodiscard]] results::Sensitivity sensitivity(const study::Point& point, const std::string& path, double factor,
@@ -45,6 +47,7 @@ class StudyEvaluator final : public study::Evaluator {
   std::string base_hash_;
   StudyInputs inputs_;
   std::unique_ptr<Ready> ready_;
+  Settings settings_of_row_;
   std::vector<std::string> not_modelled_;
 };
 

@@ -164,6 +164,7 @@ class PageData {
     }
     Node object =
         config::json_object({{"name", name}, {"title", title}, {"unit", unit}, {"kind", kind}, {"path", path}});
+    if (results::is_more_better(name)) { config::set_field(object, "more", config::boolean_node(true)); }
     if (is_text) { config::set_field(object, "dictionary", dictionary); }
     std::string head = config::json_document(object, 0);
     std::erase(head, '\n');
@@ -185,7 +186,9 @@ class PageData {
     });
     for (std::size_t m = 0; m < results::kMetricNames.size(); ++m) {
       const std::string name(results::kMetricNames[m]);
-      column(json, name, title_of_metric(name), metric_unit(name), "metric",
+      const std::string unit =
+          name == "threshold" ? threshold_unit(table_.info) : std::string(results::metric_unit(name));
+      column(json, name, title_of_metric(name), unit, "metric",
              [m](const StudyRow& row) { return row.metrics[m] ? StudyCell(*row.metrics[m]) : StudyCell(); });
     }
     column(json, "plan", "plan", "", "plan",

@@ -22,7 +22,7 @@ struct StudyEnd {
 
 // A number with the unit of its column, for people: "1.20 TB/s", "17.3 s", "4,096" as 4096.
 [[nodiscard]] std::string cell_text(const results::StudyCell& cell, const std::string& unit);
-// The unit of a figure, from its name: "step_time_s" -> "s".
-[[nodiscard]] std::string metric_unit(std::string_view metric);
+// The base unit of what a study's threshold is a value of ("B/s"); empty: none.
+[[nodiscard]] std::string threshold_unit(const results::StudyInfo& info);
 
 }  // namespace orrery::report

@@ -5,6 +5,7 @@
 #include "orrery/config/json.hpp"
 #include "orrery/config/units_text.hpp"
 #include "orrery/report/study.hpp"
+#include "orrery/study/formula.hpp"
 
 namespace orrery::report {
 
@@ -13,14 +14,12 @@ using config::Node;
 using results::Metric;
 using results::StudyStatus;
 
-std::string metric_unit(std::string_view metric) {
-  if (metric.ends_with("_per_s")) { return "1/s"; }
-  if (metric.ends_with("_usd")) { return "USD"; }
-  if (metric.ends_with("_s")) { return "s"; }
-  if (metric.ends_with("_J")) { return "J"; }
-  if (metric.ends_with("_W")) { return "W"; }
-  if (metric.ends_with("_B")) { return "B"; }
-  return {};
+std::string threshold_unit(const results::StudyInfo& info) {
+  const auto tree = config::parse_json(info.study, {});
+  const Node* threshold = tree ? tree->find("threshold") : nullptr;
+  const Node* from = threshold != nullptr ? threshold->find("from") : nullptr;
+  const auto quantity = from != nullptr ? study::quantity_of(from->scalar) : std::nullopt;
+  return quantity ? quantity->unit : std::string();
 }
 
 std::string cell_text(const results::StudyCell& cell, const std::string& unit) {
@@ -50,7 +49,7 @@ std::string settings_text(const StudyEnd& end, const results::StudyRow& row) {
 std::string metric_text(const results::StudyRow& row, Metric metric) {
   const auto& value = row.of(metric);
   const std::string name(results::kMetricNames[static_cast<std::size_t>(metric)]);
-  return value ? cell_text(*value, metric_unit(name)) : "-";
+  return value ? cell_text(*value, std::string(results::metric_unit(name))) : "-";
 }
 
 }  // namespace
@@ -63,14 +62,16 @@ std::string study_text(const StudyEnd& end, TextStyle) {
   text += fmt::format("  ok          {}\n  infeasible  {}\n  failed      {}\n", counts[0], counts[1], counts[2]);
   if (!end.summary.best) { return text + "  no point is ok; the column \"reason\" says why\n"; }
   const auto& best = *end.summary.best;
-  text += fmt::format("least {}: point {}\n", end.info.objective, best.id);
+  text += fmt::format("{} {}: point {}\n", results::is_more_better(end.info.objective) ? "most" : "least",
+                      end.info.objective, best.id);
   if (const auto settings = settings_text(end, best); !settings.empty()) { text += fmt::format("  {}\n", settings); }
   text += fmt::format("  step time {}, {} devices, cost of a step {}, energy {}, price {}\n",
                       metric_text(best, Metric::step_time_s), metric_text(best, Metric::devices),
                       metric_text(best, Metric::cost_usd), metric_text(best, Metric::energy_J),
                       metric_text(best, Metric::price_usd));
   if (best.of(Metric::threshold)) {
-    text += fmt::format("  threshold {:.6g}: {}\n", *best.of(Metric::threshold), best.reason);
+    text += fmt::format("  threshold {}: {}\n", cell_text(*best.of(Metric::threshold), threshold_unit(end.info)),
+                        best.reason);
   }
   if (!best.plan.empty()) { text += fmt::format("  plan {}\n", best.plan); }
   for (const auto& one : end.sensitivities) {

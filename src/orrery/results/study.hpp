@@ -46,6 +46,21 @@ inline constexpr std::array<std::string_view, 14> kMetricNames{
     "cost_usd",          "energy_J",       "power_W",       "price_usd",    "memory_B",
     "memory_capacity_B", "model_states_B", "second_tier_B", "threshold"};
 
+// The unit of a figure, which its name ends with; empty: none.
+[[nodiscard]] constexpr std::string_view metric_unit(std::string_view metric) {
+  if (metric.ends_with("_per_s")) { return "1/s"; }
+  if (metric.ends_with("_usd")) { return "USD"; }
+  for (const std::string_view unit : {"s", "J", "W", "B"}) {
+    if (metric.ends_with(unit) && metric.substr(0, metric.size() - 1).ends_with('_')) { return unit; }
+  }
+  return {};
+}
+
+// Whether the best value of a column is its largest one. All others are minimized, a study's own figures too.
+[[nodiscard]] constexpr bool is_more_better(std::string_view column) {
+  return column == "samples_per_s" || column == "tokens_per_s" || column == "mfu";
+}
+
 struct StudyRow {
   std::int64_t id = 0;             // position in the study, from 0
   std::vector<StudyCell> columns;  // one per column of the study
@@ -93,7 +108,7 @@ struct StudyInfo {
   std::string study;               // the study as canonical JSON
   std::string hash;                // of it and of the catalogue entries that it names
   std::string inputs;              // JSON object: catalogue entry or file -> hash
-  std::string objective;           // column that is minimized
+  std::string objective;           // column whose best value is looked for
   std::int64_t points = 0;         // number of rows when it is complete
   std::vector<std::string> front;  // columns of the Pareto front
   std::vector<std::string> not_modelled;

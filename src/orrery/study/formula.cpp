@@ -43,6 +43,7 @@ class FormulaParser {
 
  private:
   using Part = Formula::Part;
+  using Type = ValueKind::Type;
 
   std::size_t at() {
     while (i_ < text_.size() && (text_[i_] == ' ' || text_[i_] == '\t' || text_[i_] == '\n')) { ++i_; }
@@ -73,7 +74,7 @@ class FormulaParser {
     return true;
   }
   void push(std::string operation, std::vector<std::size_t> operands) {
-    formula_.parts_.push_back({std::move(operation), {}, {}, std::move(operands)});
+    formula_.parts_.push_back({std::move(operation), {}, {}, std::move(operands), {}});
   }
   [[nodiscard]] std::size_t last() const { return formula_.parts_.size() - 1; }
 
@@ -145,7 +146,7 @@ class FormulaParser {
   bool literal_text() {
     const std::size_t end = text_.find('\'', i_ + 1);
     if (end == std::string_view::npos) { return wrong("a text has no closing '"); }
-    formula_.parts_.push_back({"literal", std::string(text_.substr(i_ + 1, end - i_ - 1)), {}, {}});
+    formula_.parts_.push_back({"literal", std::string(text_.substr(i_ + 1, end - i_ - 1)), {}, {}, {Type::text, {}}});
     i_ = end + 1;
     return true;
   }
@@ -173,7 +174,8 @@ class FormulaParser {
       }
       number *= *size;
     }
-    formula_.parts_.push_back({"literal", number, {}, {}});
+    const auto base = quantity_of("1 " + unit);  // without a unit, a number
+    formula_.parts_.push_back({"literal", number, {}, {}, ValueKind::of_unit(base ? base->unit : "")});
     return true;
   }
   // "5 %" is a percentage if no operand follows.
@@ -191,11 +193,11 @@ class FormulaParser {
     if (is_in(kWords, name)) { return wrong(fmt::format("unexpected {}", quote(name))); }
     i_ += name.size();
     if (name == "true" || name == "false") {
-      formula_.parts_.push_back({"literal", name == "true" ? 1.0 : 0.0, {}, {}});
+      formula_.parts_.push_back({"literal", name == "true" ? 1.0 : 0.0, {}, {}, {Type::condition, {}}});
       return true;
     }
     if (!take("(")) {
-      formula_.parts_.push_back({"name", {}, name, {}});
+      formula_.parts_.push_back({"name", {}, name, {}, {}});
       return true;
     }
     if (!is_in(kFunctions, name)) {

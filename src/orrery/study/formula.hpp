@@ -11,6 +11,8 @@
 // formula that needs a number of something that has none (division by zero, a text) has an error instead of a value.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -27,6 +29,20 @@ using results::StudyCell;
 // The value of a name; nothing: it has none.
 using Lookup = std::function<std::optional<StudyCell>(const std::string& name)>;
 
+// What a value is: of which unit, as far as that is known before there is a value.
+struct ValueKind {
+  enum class Type : std::uint8_t { unknown, number, condition, text };
+  Type type = Type::unknown;
+  std::array<int, 5> exponents{};  // of B, s, FLOP, J, USD
+
+  // Of a number in a base unit ("B/s", "W", "USD", "").
+  [[nodiscard]] static ValueKind of_unit(std::string_view base_unit);
+  [[nodiscard]] bool has_unit() const;
+  [[nodiscard]] std::string unit() const;  // "B/s"
+  friend bool operator==(const ValueKind&, const ValueKind&) = default;
+};
+using KindLookup = std::function<ValueKind(const std::string& name)>;
+
 class Formula {
  public:
   [[nodiscard]] static Result<Formula> parse(std::string_view text, const Place& place);
@@ -36,6 +52,9 @@ class Formula {
   [[nodiscard]] std::vector<std::string> names() const;
   // The error names the formula, not a place.
   [[nodiscard]] tl::expected<StudyCell, std::string> value(const Lookup& lookup) const;
+  // What its value is. Fails if it compares or adds quantities of two units, or joins with `and` what is no condition.
+  // A number without a unit may be compared with and added to every quantity: it is in SI base units.
+  [[nodiscard]] tl::expected<ValueKind, std::string> kind(const KindLookup& lookup) const;
   // Whether its value is neither 0 nor a text.
   [[nodiscard]] tl::expected<bool, std::string> holds(const Lookup& lookup) const;
 
@@ -47,6 +66,7 @@ class Formula {
     StudyCell literal;
     std::string name;
     std::vector<std::size_t> operands;
+    ValueKind kind{};  // of a literal
   };
   std::string text_;
   std::vector<Part> parts_;  // operands before operators; the last one is the value

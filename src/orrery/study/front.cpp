@@ -44,7 +44,8 @@ std::vector<std::size_t> pareto_front(const StudyTable& table, const std::vector
     if (table.rows[i].status != StudyStatus::ok) { continue; }
     Entry entry{i, {}};
     for (const auto& column : columns) {
-      if (const auto value = value_of(table, table.rows[i], column)) { entry.values.push_back(*value); }
+      const auto value = value_of(table, table.rows[i], column);
+      if (value) { entry.values.push_back(results::is_more_better(column) ? -*value : *value); }  // less is better
     }
     if (entry.values.size() == columns.size()) { entries.push_back(std::move(entry)); }
   }
@@ -61,17 +62,6 @@ std::vector<std::size_t> pareto_front(const StudyTable& table, const std::vector
   std::vector<std::size_t> rows;
   for (const Entry& entry : front) { rows.push_back(entry.row); }
   return rows;
-}
-
-std::optional<std::size_t> best_row(const StudyTable& table, const std::string& column) {
-  std::optional<std::size_t> best;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    if (table.rows[i].status != StudyStatus::ok) { continue; }
-    const auto value = value_of(table, table.rows[i], column);
-    if (!value || (best && *value_of(table, table.rows[*best], column) <= *value)) { continue; }
-    best = i;
-  }
-  return best;
 }
 
 }  // namespace orrery::study

@@ -13,12 +13,10 @@ namespace orrery::study {
 [[nodiscard]] std::optional<double> value_of(const results::StudyTable& table, const results::StudyRow& row,
                                              const std::string& column);
 
-// Positions of the rows with status ok that no other beats: smaller is better in each column, and equal rows are all on
-// the front. In the order of the first column, ties in the order of rows. O(n log n) for two columns.
+// Positions of the rows with status ok that no other beats: smaller is better in each column (larger:
+// results::is_more_better), and equal rows are all on the front. In the order of the first column, ties in the order of
+// rows. O(n log n) for two columns.
 [[nodiscard]] std::vector<std::size_t> pareto_front(const results::StudyTable& table,
                                                     const std::vector<std::string>& columns);
-
-// The row with status ok that has least of a column; the first of equals. Nothing: there is none.
-[[nodiscard]] std::optional<std::size_t> best_row(const results::StudyTable& table, const std::string& column);
 
 }  // namespace orrery::study

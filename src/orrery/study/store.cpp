@@ -345,9 +345,9 @@ Result<results::StudySummary> Store::summary(const std::string& objective) const
   Statement counts(database_->handle, "SELECT status, COUNT(*) FROM points GROUP BY status");
   while (counts.step()) { summary.counts[static_cast<std::size_t>(status_named(counts.text(0)))] = counts.integer(1); }
   const std::string name = identifier(objective);
-  Statement best(
-      database_->handle,
-      fmt::format("SELECT * FROM points WHERE status = 'ok' AND {} IS NOT NULL ORDER BY {}, id LIMIT 1", name, name));
+  Statement best(database_->handle,
+                 fmt::format("SELECT * FROM points WHERE status = 'ok' AND {} IS NOT NULL ORDER BY {}{}, id LIMIT 1",
+                             name, name, results::is_more_better(objective) ? " DESC" : ""));
   if (best.step()) { summary.best = row_at(best, database_->columns.size()); }
   if (counts.failed() || best.failed()) { return database_->failure(); }
   return summary;

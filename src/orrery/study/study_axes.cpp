@@ -332,7 +332,7 @@ std::optional<RangeText> range_of(const Node& node, std::vector<Diagnostic>& wro
   if (scale != nullptr && scale->scalar != "log" && scale->scalar != "linear") {
     wrong.push_back({scale->place, fmt::format("scale: {} is not valid; valid: linear, log", quote(scale->scalar))});
   }
-  const auto points = number_at(node, "points", 1.0, wrong);
+  const auto points = number_at(node, "points", 2.0, wrong);
   if (points && *points != std::floor(*points)) { wrong.push_back({node.place, "points must be a whole number"}); }
   if (points) { text.points = static_cast<std::int64_t>(*points); }
   text.times = number_at(node, "times", 1.001, wrong);

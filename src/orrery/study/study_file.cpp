@@ -9,6 +9,8 @@
 #include "orrery/core/text.hpp"
 #include "orrery/study/study.hpp"
 #include "orrery/study/study_axes.hpp"
+#include "orrery/study/study_conflicts.hpp"
+#include "orrery/study/study_units.hpp"
 
 namespace orrery::study {
 
@@ -65,6 +67,8 @@ class StudyReader {
     objective();
     name_columns();
     known_names();
+    if (wrong_.empty()) { wrong_ = conflicts(study_); }
+    if (wrong_.empty()) { wrong_ = unit_mistakes(study_, places_); }
     if (!wrong_.empty()) { return tl::make_unexpected(config::failure_of(std::move(wrong_))); }
     return std::move(study_);
   }

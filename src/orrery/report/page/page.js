@@ -29,12 +29,15 @@
     if (valueOf.plan(i)) lines.push("plan: " + valueOf.plan(i));
     return lines;
   };
-  // The row with least of a column among some; null: none has a number there.
-  const least = (rows, name) => rows.reduce((best, i) => {
+  // 1 where less of a column is better, -1 where more is.
+  const sign = (name) => (meta[name] && meta[name].more ? -1 : 1);
+  const bestWord = (name) => (sign(name) > 0 ? "least" : "most");
+  // The row with the best value of a column among some; null: none has a number there.
+  const bestOf = (rows, name) => rows.reduce((best, i) => {
     const value = valueOf[name](i);
-    return value !== null && (best === null || value < valueOf[name](best)) ? i : best;
+    return value !== null && (best === null || sign(name) * value < sign(name) * valueOf[name](best)) ? i : best;
   }, null);
-  const best = numeric.includes(objective) ? least(ok, objective) : null;
+  const best = numeric.includes(objective) ? bestOf(ok, objective) : null;
 
   function summary() {
     const page = document.getElementById("page");
@@ -45,22 +48,24 @@
     fact("points", String(count));
     for (const status of ["ok", "infeasible", "failed"]) fact(status, String(all.filter((i) => valueOf.status(i) === status).length));
     if (best !== null) {
-      fact("least " + meta[objective].title, shown(objective, best));
+      fact(bestWord(objective) + " " + meta[objective].title, shown(objective, best));
       element("p", "Best point: " + describe(best).join(", "), page);
     }
   }
 
   function front(x, y) {
     const points = ok.filter((i) => valueOf[x](i) !== null && valueOf[y](i) !== null);
-    points.sort((a, b) => valueOf[x](a) - valueOf[x](b) || valueOf[y](a) - valueOf[y](b));
+    const order = (name, a, b) => sign(name) * (valueOf[name](a) - valueOf[name](b));
+    points.sort((a, b) => order(x, a, b) || order(y, a, b));
     const kept = [];
     let lowest = Infinity;
-    for (const i of points) if (valueOf[y](i) < lowest) { lowest = valueOf[y](i); kept.push(i); }
+    for (const i of points) if (sign(y) * valueOf[y](i) < lowest) { lowest = sign(y) * valueOf[y](i); kept.push(i); }
     return { points, kept };
   }
   function pareto() {
     if (numeric.length < 2 || ok.length < 2) return null;
-    const { box, choices } = section("Pareto front", "Every point that is ok; the line joins those that no other point beats in both. Less is better. Hover for the plan.");
+    const { box, choices } = section("Pareto front", "Every point that is ok; the line joins those that no other point beats in both. Hover for the plan.");
+    const directions = element("p", "", box);
     const frame = element("div", null, box, "frame");
     const fill = dataTable(box, "pareto");
     const [first, second] = [data.front[0], data.front[1]].map((n) => (numeric.includes(n) ? n : null));
@@ -68,6 +73,7 @@
     const render = () => {
       const x = horizontal.value, y = vertical.value;
       const { points, kept } = front(x, y);
+      directions.textContent = [x, y].map((n) => `${meta[n].title}: ${sign(n) > 0 ? "less" : "more"} is better`).join("; ") + ".";
       const at = (i) => ({ x: valueOf[x](i), y: valueOf[y](i), row: i });
       const isLog = (n) => { const v = points.map(valueOf[n]); return Math.min(...v) > 0 && Math.max(...v) / Math.min(...v) > 50 ? "logarithmic" : "linear"; };
       draw(frame, "pareto", {
@@ -105,13 +111,13 @@
   }
   function heatMap() {
     if (axes.length < 2 || ok.length === 0) return null;
-    const { box, choices } = section("Map of two axes", `Where several points have the same two values, the cell shows the one with the least ${meta[objective].title}. Grey: no point is ok.`);
+    const { box, choices } = section("Map of two axes", `Where several points have the same two values, the cell shows the one with the ${bestWord(objective)} ${meta[objective].title}. Grey: no point is ok.`);
     const frame = element("div", null, box, "frame");
     const legend = element("p", "", box);
     const fill = dataTable(box, "heat");
     const render = () => {
       const x = horizontal.value, y = vertical.value, z = value.value;
-      const pick = (rows) => least(rows.filter(isOk), numeric.includes(objective) ? objective : z);
+      const pick = (rows) => bestOf(rows.filter(isOk), numeric.includes(objective) ? objective : z);
       const numbers = [];
       const per = new Map();
       for (const i of ok) { const k = valueOf[x](i) + "|" + valueOf[y](i); per.set(k, [...(per.get(k) || []), i]); }
@@ -135,7 +141,7 @@
     const fill = dataTable(box, "plans");
     const render = () => {
       const x = horizontal.value, y = vertical.value, detail = kind.value;
-      const pick = (rows) => least(rows.filter(isOk), objective);
+      const pick = (rows) => bestOf(rows.filter(isOk), objective);
       const label = (i) => (detail === "plan" ? valueOf.plan(i) : `${detail} ${data.planFields[detail][i]}`);
       const labels = [...new Set(ok.map(label))];
       const colour = (rows) => { const i = pick(rows); return i === null ? css("--line") : palette[labels.indexOf(label(i)) % palette.length]; };
@@ -158,8 +164,8 @@
       const by = group.value, parts = data.stacks[kind.value].filter((p) => p.values.some((v) => v));
       const values = by === "id" ? null : ordered(by);
       const has = (i) => valueOf[objective] && valueOf[objective](i) !== null;
-      const rows = values ? values.map((v) => { const same = all.filter((i) => valueOf[by](i) === v && has(i)); const good = same.filter(isOk); return least(good.length ? good : same, objective); }).filter((i) => i !== null)
-        : all.filter(has).sort((a, b) => isOk(b) - isOk(a) || valueOf[objective](a) - valueOf[objective](b)).slice(0, 40);
+      const rows = values ? values.map((v) => { const same = all.filter((i) => valueOf[by](i) === v && has(i)); const good = same.filter(isOk); return bestOf(good.length ? good : same, objective); }).filter((i) => i !== null)
+        : all.filter(has).sort((a, b) => isOk(b) - isOk(a) || sign(objective) * (valueOf[objective](a) - valueOf[objective](b))).slice(0, 40);
       const labels = rows.map((i) => (by === "id" ? "point " + valueOf.id(i) : shown(by, i)) + (isOk(i) ? "" : " *"));
       const unit = kind.value.includes("memory") ? "B" : "s";
       draw(frame, "breakdown", { type: "bar", label: "Breakdown", data: { labels, datasets: parts.map((p, k) => ({ label: p.name, data: rows.map((i) => p.values[i]), backgroundColor: palette[k % palette.length] })) },
@@ -232,8 +238,8 @@
       const text = search.value.trim().toLowerCase();
       let rows = all.filter((i) => Object.entries(filters).every(([n, f]) => !f || matches(n, f, i)));
       if (text) rows = rows.filter((i) => names.some((n) => String(shown(n, i)).toLowerCase().includes(text)));
-      const key = valueOf[order.name], sign = order.down ? -1 : 1;
-      rows.sort((a, b) => { const x = key(a), y = key(b); if (x === y) return a - b; if (x === null) return 1; if (y === null) return -1; return sign * (x < y ? -1 : 1); });
+      const key = valueOf[order.name], direction = order.down ? -1 : 1;
+      rows.sort((a, b) => { const x = key(a), y = key(b); if (x === y) return a - b; if (x === null) return 1; if (y === null) return -1; return direction * (x < y ? -1 : 1); });
       for (const n of names) marks[n].textContent = titleOf(n) + (n === order.name ? (order.down ? " ↓" : " ↑") : "");
       body.replaceChildren();
       for (const i of rows.slice(page * size, (page + 1) * size)) {
