@@ -301,7 +301,7 @@ std::string limits_of_comparison(const Setting& setting, Seconds work, const Sim
   if (runs.stood < kEnough) {
     return fmt::format(
         "{} of them waited for a node, which is rare ({:.2g} of the time in the closed form): the "
-        "standard error is too small",
+        "standard error may be too small",
         runs.stood, share);
   }
   if (work < setting.process.repair * kLong) {

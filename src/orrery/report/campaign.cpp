@@ -83,7 +83,8 @@ std::string failure_lines(const Campaign& campaign) {
   for (const auto& cause : campaign.causes) {
     causes.push_back(fmt::format("{} {:.3g}", cause.name, cause.interruptions));
   }
-  text += wrapped_list(label("") + "causes, nodes in Llama 3's proportions: ", causes);
+  text += line("", "by cause, those of nodes in Llama 3's proportions:");
+  text += wrapped_list(label("") + "  ", causes);
   if (campaign.largest_devices > 0) {
     text += line(
         "", fmt::format("up to {} devices, at least half of the time is useful", grouped(campaign.largest_devices)));
