@@ -114,6 +114,12 @@ Result<int> run(const Options& options) {
   }
   ORRERY_TRY(asked, asked_by(options));
   ORRERY_TRY(data, data_directory());
+  const auto& given = asked.request.spec;
+  if (fit && (given.failures_per_1000_node_days || given.failures_low || given.failures_high)) {
+    return fail(flag_place("--log"),
+                "gives the failure rate and its interval; leave out "
+                "--failures-per-1000-node-days, --failures-low and --failures-high");
+  }
   if (fit) {  // the fitted rate and its 80 % interval
     asked.request.spec.failures_per_1000_node_days = fit->all.rate;
     asked.request.spec.failures_low = fit->all.low80;

@@ -26,14 +26,18 @@ BytesPerSecond host_link(const hardware::Cluster& cluster) {
 double per_day(double count) { return count / kDaySeconds; }
 
 // Rates of everything that interrupts the job.
-void add_failures(Process& process, const Job& job, const Spec& spec, double rate, const Size& size) {
+void add_failures(Setting& setting, const Job& job, const Spec& spec, double rate, const Size& size) {
+  Process& process = setting.process;
   const double nodes = size.nodes, per_node = static_cast<double>(node_devices(job.cluster)) / kRatedNode;
   const double failing = per_day(nodes * per_node * rate / 1000.0) * size.rate_factor;
   process.job_failures = Hertz(per_day(spec.job_failures_per_day) + failing * (1.0 - spec.repair_share));
   process.nodes.push_back({Hertz(failing * spec.repair_share), 1});
+  setting.causes.nodes = Hertz(failing);
+  setting.causes.job = Hertz(per_day(spec.job_failures_per_day));
   for (const auto& domain : spec.domains) {
     const double groups = nodes / static_cast<double>(domain.nodes);
-    process.nodes.push_back({Hertz(per_day(groups * domain.failures_per_1000_days / 1000.0)), domain.nodes});
+    setting.causes.domains.emplace_back(per_day(groups * domain.failures_per_1000_days / 1000.0));
+    process.nodes.push_back({setting.causes.domains.back(), domain.nodes});
   }
   const double devices = nodes * static_cast<double>(node_devices(job.cluster));
   process.corruptions = Hertz(devices * spec.corruptions_per_device_year / kYearSeconds);
@@ -73,8 +77,10 @@ void add_reclaims(Setting& setting, const Spec& spec, const Size& size) {
   const Hertz rate(per_day(size.nodes * (spec.reclaims_per_node_day + size.reclaims_per_node_day)));
   if (spec.reclaim_notice < setting.checkpoint.pause + setting.checkpoint.flush) {
     process.job_failures += rate;
+    setting.causes.reclaims = rate;
     return;
   }
+  setting.causes.noticed = rate;
   const double stopped = rate * (process.downtime.restart + setting.checkpoint.pause + setting.checkpoint.flush);
   setting.planned = stopped / (1.0 + stopped);
 }
@@ -166,7 +172,7 @@ double shrunk_throughput(const Job& job, std::int64_t nodes, std::int64_t spares
 Setting setting_of(const Job& job, const Spec& spec, double rate, const Size& size) {
   Setting setting;
   Process& process = setting.process;
-  add_failures(process, job, spec, rate, size);
+  add_failures(setting, job, spec, rate, size);
   setting.checkpoint = checkpoint_of(job, spec, size.nodes);
   const double doublings = std::log2(std::max(1.0, size.nodes));
   process.downtime = {spec.detection,
@@ -190,6 +196,38 @@ Setting setting_of(const Job& job, const Spec& spec, double rate, const Size& si
     setting.checkpoint.needed = setting.checkpoint.total / setting.checkpoint.interval;
   }
   return setting;
+}
+
+std::vector<Diagnostic> domain_problems(const Job& job, const Spec& spec) {
+  const std::int64_t per_node = node_devices(job.cluster);
+  std::int64_t nodes = (std::max(job.cluster.devices, job.estimate.devices) + per_node - 1) / per_node;
+  for (const auto& one : spec.capacity) { nodes = std::max(nodes, one.nodes); }
+  std::vector<Diagnostic> found;
+  for (const auto& domain : spec.domains) {
+    if (domain.nodes <= nodes) { continue; }
+    found.push_back({{"", 0, 0, "--domains"},
+                     fmt::format("{}: {} nodes fail together, but the cluster has {}; valid: 1 to {}", domain.of,
+                                 domain.nodes, nodes, nodes)});
+  }
+  return found;
+}
+
+std::vector<Diagnostic> progress_problems(const Spec& spec, const Setting& setting, const Size& size) {
+  constexpr double kLeastUseful = 1e-6;
+  const double useful = bar_of(setting).shares.useful;
+  if (useful >= kLeastUseful) { return {}; }  // false for NaN
+  const Hertz rate = setting.process.failures();
+  const std::string every = config::format_seconds(Seconds(rate > Hertz(0) ? 1.0 / rate.value() : HUGE_VAL));
+  if (spec.checkpoint_every && *spec.checkpoint_every * rate > 1.0) {
+    return {{{"", 0, 0, "--checkpoint-every"},
+             fmt::format("{}: a failure every {} loses the work since the last checkpoint: the job cannot progress; "
+                         "take one at least every {}",
+                         config::format_seconds(*spec.checkpoint_every), every, every)}};
+  }
+  return {{{"", 0, 0, "--devices"},
+           fmt::format("{} nodes: a failure every {}, and {} spares: the job cannot progress; less than 1e-6 of the "
+                       "time is useful",
+                       size.nodes, every, setting.spares)}};
 }
 
 std::vector<Diagnostic> problems(const Job& job, const Spec& spec, const Setting& setting) {

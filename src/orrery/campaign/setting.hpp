@@ -52,8 +52,16 @@ struct Size {
 [[nodiscard]] double shrunk_throughput(const Job& job, std::int64_t nodes, std::int64_t spares,
                                        std::span<const double> in_repair, bool regroup);
 
+// What interrupts the job, each while it runs or restarts.
+struct CauseRates {
+  Hertz nodes, job, reclaims;
+  std::vector<Hertz> domains;  // in the order of the spec
+  Hertz noticed;               // reclaims whose notice suffices for a checkpoint: no failures of the process
+};
+
 struct Setting {
   Process process;
+  CauseRates causes;
   double slowness = 1;     // throughput with slow nodes / without
   double shrunk = 1;       // throughput with missing nodes / with all
   double planned = 0;      // share of planned stops
@@ -65,6 +73,11 @@ struct Setting {
 
 // `rate`: failures per 1,000 days of a node of eight.
 [[nodiscard]] Setting setting_of(const Job& job, const Spec& spec, double rate, const Size& size);
+
+// Errors of domains that are larger than the cluster and all capacity; before setting_of, whose time grows with them.
+[[nodiscard]] std::vector<Diagnostic> domain_problems(const Job& job, const Spec& spec);
+// A job of this size whose useful time is next to nothing.
+[[nodiscard]] std::vector<Diagnostic> progress_problems(const Spec& spec, const Setting& setting, const Size& size);
 
 // Errors that depend on the job: a flush longer than its interval; failures that are faster than restarts.
 [[nodiscard]] std::vector<Diagnostic> problems(const Job& job, const Spec& spec, const Setting& setting);

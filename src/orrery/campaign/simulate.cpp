@@ -121,6 +121,7 @@ class Run {
     while (process_.spares) {
       while (!repairs_.empty() && repairs_.top() <= now_) { repairs_.pop(); }
       if (static_cast<std::int64_t>(repairs_.size()) <= *process_.spares) { return; }
+      out_.stood = true;
       const double repaired = repairs_.top();
       if (next_failure_ < repaired) {  // nodes also fail while the job stands
         now_ = next_failure_;
@@ -285,6 +286,7 @@ SimulatedCampaigns simulate_campaigns(const Process& process, Seconds work, std:
     sum += run.elapsed.value();
     failures += static_cast<double>(run.failures);
     corruptions += static_cast<double>(run.corruptions);
+    out.stood += run.stood ? 1 : 0;
   }
   const auto n = static_cast<double>(count);
   out.mean = Seconds(sum / n);

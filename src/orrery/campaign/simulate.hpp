@@ -65,6 +65,7 @@ struct SimulatedCampaign {
   Seconds elapsed;
   std::int64_t failures = 0;  // that interrupted the job or its restart
   std::int64_t corruptions = 0;
+  bool stood = false;  // for want of a node
 };
 
 // The campaign with this number; `work` is its useful time.
@@ -76,6 +77,7 @@ struct SimulatedCampaigns {
   Seconds mean, standard_error;  // of the mean
   Seconds p10, p50, p90;
   double failures = 0, corruptions = 0;  // means
+  std::int64_t stood = 0;                // campaigns that waited for a node
 };
 
 // `progress` is called from one thread, with the number of campaigns done.

@@ -200,6 +200,79 @@ TEST(solve, errors_name_flag_reason_and_what_is_possible) {
   EXPECT_THAT(solved(strange).warnings, testing::ElementsAre(HasSubstr("published rates are between 0.5 and 50")));
 }
 
+TEST(solve, refuses_campaigns_that_cannot_progress) {
+  Spec stops = large_spec();
+  stops.maintenance_per_day = 100.0;  // of 15 min
+  EXPECT_THAT(error_of(stops), HasSubstr("--maintenance-per-day: 100: stops of 15.0 min take the whole day; valid: "
+                                         "below 96"));
+  Spec rare = large_spec();
+  rare.checkpoint_every = Seconds(1000 * kDaySeconds);
+  EXPECT_THAT(error_of(rare), HasSubstr("--checkpoint-every: 1000 d: a failure every 2.93 h"));
+  Spec many = large_spec();
+  many.tokens = "1e30T";
+  EXPECT_THAT(error_of(many), HasSubstr("--tokens: 1e30T: must be at most 1000000T"));
+}
+
+TEST(solve, refuses_domains_larger_than_the_cluster) {
+  Spec spec = large_spec();
+  spec.domains = {{"rack", 100'000, 50.0}, {"switch", 32, 10.0}};
+  EXPECT_THAT(error_of(spec), HasSubstr("--domains: rack: 100000 nodes fail together, but the cluster has 2048"));
+  spec.domains.front().nodes = 2048;
+  EXPECT_GT(solved(spec).days.p50, 0.0);
+}
+
+double cause_of(const results::Campaign& campaign, const std::string& name) {
+  double count = 0.0;
+  for (const auto& cause : campaign.causes) { count += cause.name == name ? cause.interruptions : 0.0; }
+  return count;
+}
+
+TEST(solve, causes_sum_to_the_interruptions) {
+  Spec spec = large_spec();
+  spec.domains = {{"rack", 16, 1.0}, {"switch", 32, 1.0}};
+  spec.job_failures_per_day = 2.0;
+  spec.reclaims_per_node_day = 0.001;
+  const auto campaign = solved(spec);
+  double sum = 0.0;
+  for (const auto& cause : campaign.causes) { sum += cause.interruptions; }
+  EXPECT_NEAR(sum, campaign.interruptions.p50, 1e-9 * sum);
+  // Per day: 2 of the job, 2,048 x 0.001 reclaims, 128 racks x 0.001.
+  EXPECT_NEAR(cause_of(campaign, "reclaims") / cause_of(campaign, "job"), 1.024, 1e-9);
+  EXPECT_NEAR(cause_of(campaign, "domain rack") / cause_of(campaign, "job"), 0.064, 1e-9);
+  EXPECT_GT(cause_of(campaign, "silent corruption"), 0.0);
+  const double hbm = cause_of(campaign, "HBM") / cause_of(campaign, "job");
+  EXPECT_NEAR(hbm, 2048 * 0.004 * 72 / 413 / 2.0, 1e-9);
+  spec.reclaim_notice = Seconds(120);  // no failures, but interruptions
+  EXPECT_GT(cause_of(solved(spec), "reclaims"), cause_of(campaign, "reclaims") * 0.9);
+}
+
+TEST(solve, interruptions_are_those_of_all_sites) {
+  Spec spec = large_spec();
+  spec.tokens = "100T";
+  spec.sites = 4;
+  spec.site_bandwidth = BytesPerSecond(1.25e9);
+  spec.local_steps = 128;
+  const auto four = solved(spec);
+  spec.sites = 8;
+  const auto eight = solved(spec);
+  const double per_day = four.interruptions.p50 / four.days.p50;
+  EXPECT_NEAR(eight.interruptions.p50 / eight.days.p50 / per_day, 2.0, 0.01);
+  EXPECT_THAT(four.not_modelled, testing::Contains(HasSubstr("sites that wait for another one that is down")));
+}
+
+TEST(simulated, says_where_its_standard_error_is_no_measure) {
+  Spec spec = large_spec();
+  spec.tokens = "150B";  // less than a day
+  const auto few = simulated(large_job(), spec, solved(spec), 50, 1, 1);
+  ASSERT_TRUE(few);
+  EXPECT_THAT(few->note, HasSubstr("the standard error may be too small"));
+  spec.spares = 10;  // most campaigns wait for a node
+  const auto waiting = simulated(large_job(), spec, solved(spec), 100, 1, 1);
+  EXPECT_THAT(waiting->note, HasSubstr("shorter than ten repairs of 2.00 d"));
+  Spec whole = large_spec();
+  EXPECT_EQ(simulated(large_job(), whole, solved(whole), 100, 1, 1)->note, "");
+}
+
 TEST(solve, memory_copies_shorten_a_campaign_with_slow_storage) {
   Spec spec = large_spec();
   spec.storage_bandwidth = BytesPerSecond(20e9);

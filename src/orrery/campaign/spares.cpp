@@ -42,6 +42,12 @@ std::vector<double> repair_distribution(std::span<const RepairClass> classes) {
   // e^-groups may underflow: the recursion starts at 1 and is normalized at the end, rescaled where it gets large.
   std::vector<double> weights = {1.0};
   double sum = 1.0, peak = 1.0;
+  std::int64_t widest = 1, negligible = 0;  // `negligible`: of the last weights, without a gap
+  double mean = 0.0;
+  for (const auto& one : classes) {
+    widest = std::max(widest, one.nodes);
+    mean += one.in_repair * static_cast<double>(one.nodes);
+  }
   while (weights.size() < kMostInRepair) {
     const auto k = weights.size();
     double next = 0.0;
@@ -58,16 +64,9 @@ std::vector<double> repair_distribution(std::span<const RepairClass> classes) {
       sum *= 1e-250;
       peak *= 1e-250;
     }
-    std::int64_t widest = 1;
-    double mean = 0.0;
-    for (const auto& one : classes) {
-      widest = std::max(widest, one.nodes);
-      mean += one.in_repair * static_cast<double>(one.nodes);
-    }
+    negligible = next < 1e-17 * sum ? negligible + 1 : 0;
     const bool behind_mean = static_cast<double>(k) > mean + static_cast<double>(widest);
-    const auto recent = std::min<std::size_t>(static_cast<std::size_t>(widest), weights.size());
-    const double tail = *std::max_element(weights.end() - static_cast<std::ptrdiff_t>(recent), weights.end());
-    if (behind_mean && tail < 1e-17 * sum) { break; }
+    if (behind_mean && negligible >= widest) { break; }
   }
   for (double& weight : weights) { weight /= sum; }
   return weights;

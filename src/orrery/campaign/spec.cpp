@@ -254,6 +254,9 @@ void check_dates(const Spec& spec, std::vector<Diagnostic>& found) {
   }
 }
 
+constexpr double kSecondsOfDay = 86'400.0;
+constexpr double kMostTokens = 1e18;  // 30,000 times the largest published run
+
 void check_work(const Spec& spec, std::vector<Diagnostic>& found) {
   const int given = int(!spec.tokens.empty()) + int(spec.steps.has_value()) + int(!spec.until.empty()) +
                     int(spec.budget_usd.has_value());
@@ -261,6 +264,9 @@ void check_work(const Spec& spec, std::vector<Diagnostic>& found) {
   if (given > 1) { add_problem(found, "--tokens", "give one of --tokens, --steps, --until and --budget-usd"); }
   if (!spec.tokens.empty() && !count_of(spec.tokens)) {
     add_problem(found, "--tokens", fmt::format("{} is not a number of tokens such as 15.6T", quote(spec.tokens)));
+  }
+  if (count_of(spec.tokens).value_or(0.0) > kMostTokens) {
+    add_problem(found, "--tokens", fmt::format("{}: must be at most 1000000T", spec.tokens));
   }
 }
 
@@ -302,6 +308,11 @@ std::vector<Diagnostic> problems(const Spec& spec) {
     add_problem(found, "--node-price-usd", "rent and purchase are two bases; give one of them");
   }
   check_copies(spec, found);
+  if (spec.maintenance_per_day * spec.maintenance.value() >= kSecondsOfDay) {
+    add_problem(found, "--maintenance-per-day",
+                fmt::format("{}: stops of {} take the whole day; valid: below {:.4g}", spec.maintenance_per_day,
+                            config::format_seconds(spec.maintenance), kSecondsOfDay / spec.maintenance.value()));
+  }
   if (spec.regroup && spec.when_short == WhenShort::wait) {
     add_problem(found, "--regroup", "has an effect with --when-short shrink only");
   }

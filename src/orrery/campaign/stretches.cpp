@@ -49,6 +49,21 @@ void add_hours(Hours& hours, const Job& job, const Spec& spec, const Stretch& st
   }
 }
 
+// Failures strike while the job runs, and while it restarts from storage; not in detection or while it stands. Every
+// site has its own.
+void add_interruptions(Course& course, const Spec& spec, const Setting& setting, const Bar& bar, double seconds) {
+  const double safe_restart = setting.process.tiers ? bar.shares.restart : 0.0;
+  const double stands = bar.shares.detection + bar.shares.short_of_spares + bar.planned + safe_restart;
+  const double all = seconds * static_cast<double>(spec.sites), exposed = all * (1.0 - stands);
+  const CauseRates& causes = setting.causes;
+  course.nodes += causes.nodes.value() * exposed;
+  course.job += causes.job.value() * exposed;
+  course.reclaims += causes.reclaims.value() * exposed + causes.noticed.value() * all * (1.0 - bar.planned);
+  course.corruptions += setting.process.corruptions.value() * all * bar.shares.useful;
+  course.domains.resize(causes.domains.size());
+  for (std::size_t i = 0; i < causes.domains.size(); ++i) { course.domains[i] += causes.domains[i].value() * exposed; }
+}
+
 }  // namespace
 
 std::optional<Date> first_day(const Spec& spec) {
@@ -105,16 +120,14 @@ Course course_of(const Job& job, const Spec& spec, const std::vector<Stretch>& s
     if (i == 0) { course.first = setting; }
     add(course.seconds, bar, seconds);
     add_hours(course.hours, job, spec, stretch, setting, bar, seconds);
-    // Failures strike while the job runs, and while it restarts from storage; not in detection or while it stands.
-    const double safe_restart = setting.process.tiers ? bar.shares.restart : 0.0;
-    const double exposed = 1.0 - bar.shares.detection - bar.shares.short_of_spares - bar.planned - safe_restart;
-    course.interruptions += setting.process.failures().value() * seconds * exposed;
-    course.corruptions += setting.process.corruptions.value() * seconds * bar.shares.useful;
+    add_interruptions(course, spec, setting, bar, seconds);
     course.variance += luck_of(setting.process, Seconds(bar.shares.useful * seconds)).variance;
     left -= seconds * speed;
     now += seconds;
   }
   course.elapsed = Seconds(now);
+  course.interruptions = course.nodes + course.job + course.reclaims + course.corruptions;
+  for (const double failures : course.domains) { course.interruptions += failures; }
   return course;
 }
 

@@ -25,9 +25,11 @@ struct Stretch {
 // Sums over a campaign, and its time.
 struct Course {
   Seconds elapsed;
-  Bar seconds;  // of each part, in seconds instead of shares
-  double interruptions = 0, corruptions = 0;
-  double variance = 0;  // over luck, s^2
+  Bar seconds;                                // of each part, in seconds instead of shares
+  double interruptions = 0, corruptions = 0;  // at all sites; interruptions: of every cause
+  double nodes = 0, job = 0, reclaims = 0;    // of them
+  std::vector<double> domains;                // in the order of the spec
+  double variance = 0;                        // over luck, s^2
   Hours hours;
   Setting first;  // of the first stretch
 };

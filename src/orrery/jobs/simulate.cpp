@@ -341,7 +341,7 @@ class Simulation {
       kind.mean_in_system = i < in_system_.size() && out_.horizon_s > 0.0 ? in_system_[i] / out_.horizon_s : 0.0;
       out_.blocked += kind.blocked;
     }
-    out_.blocking_rate = static_cast<double>(out_.blocked) / static_cast<double>(count_);
+    if (count_ > 0) { out_.blocking_rate = static_cast<double>(out_.blocked) / static_cast<double>(count_); }
     out_.blocking_standard_error = batch_error();
     if (out_.horizon_s > 0.0) { out_.utilisation = busy_ / (static_cast<double>(file_.servers) * out_.horizon_s); }
     out_.mean_slowdown = slowdowns_ / started;

@@ -46,6 +46,18 @@ TEST(simulate_jobs, blocks_as_erlang_b_whatever_the_service) {
   }
 }
 
+TEST(simulate_jobs, blocks_nothing_if_it_ends_before_the_first_arrival) {
+  File file = loss_system(8, 6.0, Service::fixed);
+  file.arrivals.process = Process::trace;
+  file.arrivals.times = {Seconds(10.0)};
+  file.arrivals.count = 1;
+  file.arrivals.end = Seconds(0.5);
+  const auto result = simulate_jobs(file);
+  EXPECT_EQ(result.arrived, 0);
+  EXPECT_EQ(result.blocking_rate, 0.0);
+  EXPECT_EQ(result.utilisation, 0.0);
+}
+
 // Kaufman (1981) and Roberts: j q_j = sum a_i b_i q_(j - b_i). Loads 6, 1.5 and 0.4 of widths 1, 4 and 16 on 32
 // servers.
 TEST(simulate_jobs, blocks_wide_jobs_as_kaufman_and_roberts) {

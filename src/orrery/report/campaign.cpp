@@ -75,14 +75,16 @@ std::string failure_lines(const Campaign& campaign) {
                            campaign.failures_per_1000_node_days, campaign.failures_low, campaign.failures_high,
                            campaign.failure_counts == "any" ? "anything that ends the job" : campaign.failure_counts));
   const double mean = campaign.mean_time_between_interruptions_s;
-  text += line("", fmt::format("{:.0f} interruptions (80 % interval {:.0f} to {:.0f}), one every {}",
-                               campaign.interruptions.p50, campaign.interruptions.p10, campaign.interruptions.p90,
+  text += line("", fmt::format("{:.0f} interruption{} (80 % interval {:.0f} to {:.0f}), one every {}",
+                               campaign.interruptions.p50, std::round(campaign.interruptions.p50) == 1.0 ? "" : "s",
+                               campaign.interruptions.p10, campaign.interruptions.p90,
                                mean > 0.0 ? format_seconds(Seconds(mean)) : std::string("-")));
   std::vector<std::string> causes;
   for (const auto& cause : campaign.causes) {
     causes.push_back(fmt::format("{} {:.3g}", cause.name, cause.interruptions));
   }
-  text += wrapped_list(label("") + "in Llama 3's proportions: ", causes);
+  text += line("", "by cause, those of nodes in Llama 3's proportions:");
+  text += wrapped_list(label("") + "  ", causes);
   if (campaign.largest_devices > 0) {
     text += line(
         "", fmt::format("up to {} devices, at least half of the time is useful", grouped(campaign.largest_devices)));
@@ -159,11 +161,13 @@ std::string simulation_lines(const Campaign& campaign) {
   const auto& runs = *campaign.simulation;
   const double errors =
       runs.standard_error_days > 0.0 ? (runs.mean_days - runs.closed_form_days) / runs.standard_error_days : 0.0;
+  const std::string agreement = runs.note.empty() ? fmt::format(": {:+.1f} standard errors", errors) : std::string();
   return line("simulated",
-              fmt::format("{} campaigns by events: mean {:.4g} days +- {:.2g} (closed form {:.4g}: {:+.1f} "
-                          "standard errors), p10 {:.4g}, p50 {:.4g}, p90 {:.4g}, {:.0f} interruptions",
+              fmt::format("{} campaigns by events: mean {:.4g} days +- {:.2g} (closed form {:.4g}{}), p10 {:.4g}, p50 "
+                          "{:.4g}, p90 {:.4g}, {:.0f} interruptions",
                           grouped(runs.campaigns), runs.mean_days, runs.standard_error_days, runs.closed_form_days,
-                          errors, runs.days.p10, runs.days.p50, runs.days.p90, runs.interruptions));
+                          agreement, runs.days.p10, runs.days.p50, runs.days.p90, runs.interruptions)) +
+         (runs.note.empty() ? std::string() : line("", runs.note));
 }
 
 std::string wide_area_lines(const Campaign& campaign) {
@@ -190,8 +194,9 @@ std::string header(const Campaign& campaign, TextStyle style) {
                      "\n";
   text += line("plan", plan_of(campaign));
   if (!campaign.chosen.empty()) { text += wrapped_list(label("chosen"), campaign.chosen); }
-  text += line("work", fmt::format("{} steps; {} nodes of {}, replicas of {} nodes", format_count(campaign.steps, 4),
-                                   grouped(campaign.nodes), campaign.node_devices, campaign.replica_nodes));
+  text += line("work", fmt::format("{} steps; {} nodes of {}, replicas of {} node{}", format_count(campaign.steps, 4),
+                                   grouped(campaign.nodes), campaign.node_devices, campaign.replica_nodes,
+                                   campaign.replica_nodes == 1 ? "" : "s"));
   return text;
 }
 

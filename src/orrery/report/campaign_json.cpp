@@ -61,7 +61,8 @@ JsonValue simulation_json(const results::Campaign& campaign) {
                       {"standard_error_days", runs.standard_error_days},
                       {"days", range_json(runs.days)},
                       {"interruptions", runs.interruptions},
-                      {"closed_form_days", runs.closed_form_days}});
+                      {"closed_form_days", runs.closed_form_days},
+                      {"note", runs.note}});
 }
 
 JsonValue wide_area_json(const results::Campaign& campaign) {

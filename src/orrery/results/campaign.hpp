@@ -85,6 +85,7 @@ struct CampaignSimulation {
   Range days;
   double interruptions = 0;
   double closed_form_days = 0;  // what it should agree with
+  std::string note;             // why it may not; empty: it should
 };
 
 struct WideArea {

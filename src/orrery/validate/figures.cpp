@@ -172,8 +172,9 @@ Skippable<double> hours_by_mfu(const Run& run, const Parts& parts) {
 
 Skippable<double> hours(const Run& run, const Parts& parts) {
   if (!run.tokens_b) { return skip("tokens_b is not stated"); }
-  if (run.mfu) { return hours_by_mfu(run, parts); }
+  // A published MFU is a measurement of the run: it is used only where no plan is published that predicts the step.
   if (const PublishedPlan* plan = plan_of(run.model)) { return hours_by_plan(run, *plan, parts); }
+  if (run.mfu) { return hours_by_mfu(run, parts); }
   return skip("neither a plan nor an MFU is published");
 }
 

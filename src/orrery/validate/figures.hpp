@@ -2,9 +2,8 @@
 // is one prediction.
 //
 // Campaigns (columns of data/validation-like tables: model, params_b, tokens_b, accelerator, devices, ...):
-//   gpu_hours   from the run's MFU: 6 x active parameters x tokens / (peak x MFU), else from its published plan;
-//   divided by
-//               the share of useful time at usual failures. A basis that says "upper bound" is not scored
+//   gpu_hours   steps of the run's published plan, else from its MFU: 6 x active parameters x tokens / (peak x MFU);
+//               divided by the share of useful time at usual failures. A basis that says "upper bound" is not scored
 //   energy_mwh  hours (stated, else predicted) x power per device, x PUE unless the basis says that it is without
 //   carbon_t    energy (stated, else predicted) x intensity, x PUE where the basis of the carbon has it and that of the
 //               energy does not

@@ -61,6 +61,22 @@ TEST(figures, hours_follow_from_the_mfu) {
   EXPECT_EQ(scenario_of(row_of(run, "gpu_hours"), parts()).error(), "neither a plan nor an MFU is published");
 }
 
+// The MFU of a run is measured: it has no effect on a run whose plan is published.
+TEST(figures, a_published_plan_comes_before_an_mfu) {
+  CampaignColumns run;
+  run.model = "Llama 3.1 405B";
+  run.accelerator = "H100-SXM5-80GB";
+  run.devices = 16'384;
+  run.params_b = 405.853;
+  run.tokens_b = 15'600;
+  const auto by_plan = scenario_of(row_of(run, "gpu_hours"), parts());
+  ASSERT_TRUE(by_plan);
+  run.mfu = 0.41;
+  EXPECT_EQ(scenario_of(row_of(run, "gpu_hours"), parts())->value, by_plan->value);
+  run.model = "a model without a published plan";
+  EXPECT_LT(scenario_of(row_of(run, "gpu_hours"), parts())->value, 0.9 * by_plan->value);
+}
+
 TEST(figures, every_published_plan_is_a_valid_command) {
   for (const auto& plan : published_plans()) {
     CampaignColumns run;
