@@ -29,7 +29,9 @@ std::vector<Command> commands_to_complete() {
   for (const Flag& flag : serving.flags()) {
     const bool is_known = std::any_of(plan->flags().begin(), plan->flags().end(),
                                       [&flag](const Flag& known) { return known.name == flag.name; });
-    if (!is_known) { plan->option(flag, [](const std::string&) {}); }
+    if (!is_known) {
+      plan->option(flag, [](const std::string&) {});
+    }
   }
   return commands;
 }

@@ -135,7 +135,8 @@ TEST(ApiServe, a_partial_last_block_counts_as_in_published_hit_rates) {
   EXPECT_DOUBLE_EQ(*run->prefix_block_hit_rate, 3.0 / 8.0);  // blocks 1 and 2 of the second, 1 of the fourth
 }
 
-// One request: its prompt waits for the host, its other tokens do not. Experts load slower before 4-bit matrix units only.
+// One request: its prompt waits for the host, its other tokens do not. Experts load slower before 4-bit matrix units
+// only.
 TEST(ApiServe, experts_cost_the_host_in_prompts_and_the_memory_in_decode_steps) {
   const auto run_with = [](const char* cluster, const char* host, double loads) {
     ServeRequest request = small_run();

@@ -128,7 +128,7 @@ TEST(parse, a_text_without_content_is_empty) {
 TEST(parse, binary_and_other_encodings_are_refused) {
   EXPECT_EQ(yaml_error(std::string_view("ab\0c", 4)), "a.yaml: is not a text file (a zero byte at offset 2)");
   EXPECT_EQ(json_error("{\n \"a\": \"\xff\"}"), "a.json:2:8: is not UTF-8 text (byte 0xff)");
-  EXPECT_EQ(yaml_error("caf\xe9"), "a.yaml:1:4: is not UTF-8 text (byte 0xe9)");       // Latin-1
+  EXPECT_EQ(yaml_error("caf\xe9"), "a.yaml:1:4: is not UTF-8 text (byte 0xe9)");  // Latin-1
   EXPECT_EQ(yaml_error("sixteen or more: \xe9"), "a.yaml:1:18: is not UTF-8 text (byte 0xe9)");
   EXPECT_EQ(yaml_error("caf\xc3\xa9 and more: \xff"), "a.yaml:1:17: is not UTF-8 text (byte 0xff)");
   EXPECT_EQ(yaml_error("\xed\xa0\x80"), "a.yaml:1:1: is not UTF-8 text (byte 0xed)");  // a surrogate

@@ -61,8 +61,8 @@ constexpr double kPowerTime = 0.5e-3;
 
 double memory_rate(const Accelerator& a) { return a.memory_bandwidth.value() * a.memory_efficiency; }
 
-// Operands of u and v bytes and a cache of S: the smaller of v (ceil(u / S) - 1) and u (ceil(v / S) - 1), bytes that are
-// read in addition to each operand once. Operands have the width of the GEMM's inputs.
+// Operands of u and v bytes and a cache of S: the smaller of v (ceil(u / S) - 1) and u (ceil(v / S) - 1), bytes that
+// are read in addition to each operand once. Operands have the width of the GEMM's inputs.
 double repeated_reads(const Kernel& kernel, const Accelerator& a) {
   if (kernel.weight_only || !(a.cache > Bytes(0))) { return 0.0; }
   const double element = hardware::element_size(kernel.precision).value(), depth = real(kernel.k) * element;

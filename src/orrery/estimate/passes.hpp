@@ -1,8 +1,8 @@
 // The step of the critical rank by pass: forward, input gradients, weight gradients, optimizer.
 //
-// Kernels and collectives belong to the pass that they are launched for. A gather of weights in the backward pass belongs
-// to input gradients. A gather of activations that weight gradients need again, and every reduction of gradients, belong
-// to weight gradients. Recomputation belongs to no pass.
+// Kernels and collectives belong to the pass that they are launched for. A gather of weights in the backward pass
+// belongs to input gradients. A gather of activations that weight gradients need again, and every reduction of
+// gradients, belong to weight gradients. Recomputation belongs to no pass.
 //
 // Exposed time is known exactly by group. Its parts by pass are those of each pass on its own, scaled to that sum: what
 // overlaps between passes (DualPipe pairs, expert all-to-alls under the computation of another micro-batch) is taken

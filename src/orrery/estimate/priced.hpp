@@ -85,8 +85,8 @@ struct BlockPasses {
   std::array<Part, kPasses> passes;  // [Pass]
 };
 
-// `cost`: of the block. `own`: the pass of its segment, to which work belongs that is neither forward nor a gradient, as
-// collectives of replicas; input_gradient is a backward pass whose blocks may make weight gradients, too.
+// `cost`: of the block. `own`: the pass of its segment, to which work belongs that is neither forward nor a gradient,
+// as collectives of replicas; input_gradient is a backward pass whose blocks may make weight gradients, too.
 [[nodiscard]] BlockPasses block_passes(const parallel::Block& block, const Cost& cost, Pass own,
                                        const network::Fabric& fabric, const parallel::Mesh& mesh);
 

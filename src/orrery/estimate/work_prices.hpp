@@ -36,8 +36,7 @@ struct PartTime {
     return *this;
   }
   friend PartTime operator*(double count, const PartTime& part) {
-    return {count * part.forward, count * part.backward, count * part.weight, count * part.kernels,
-            count * part.calls};
+    return {count * part.forward, count * part.backward, count * part.weight, count * part.kernels, count * part.calls};
   }
 };
 

@@ -20,7 +20,7 @@ constexpr std::size_t kWave = 4096;
 constexpr std::size_t kFirst = 256, kFirstOfLayout = 8;
 constexpr std::size_t kFewestPriced = 4, kMostPriced = 128;
 constexpr std::size_t kMostBounds = std::size_t{1} << 20U;  // that the second walk need not find again: 8 MiB
-constexpr std::size_t kMostAtOnce = 64;  // families that a thread takes at a time
+constexpr std::size_t kMostAtOnce = 64;                     // families that a thread takes at a time
 
 // The objective: seconds per step, or per sequence.
 double score_of(Seconds step_time, const Point& point, const SearchOptions& options) {

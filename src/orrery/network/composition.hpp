@@ -1,6 +1,6 @@
-// A collective over several dimensions as single messages: the member schedules (member_schedule.hpp) of its phases, one
-// for every line of members along the phase's dimension, with the blocks of the whole buffer. For correctness checks and
-// the simulation of single messages; the closed form needs the figures of the phases only.
+// A collective over several dimensions as single messages: the member schedules (member_schedule.hpp) of its phases,
+// one for every line of members along the phase's dimension, with the blocks of the whole buffer. For correctness
+// checks and the simulation of single messages; the closed form needs the figures of the phases only.
 //
 // Limits: a broadcast's root is position 0; copies inside a member are not messages.
 #pragma once

@@ -236,7 +236,9 @@ namespace {
 
 // One call of the framework's backward makes both gradients of an operator.
 bool is_same_call(const Item& a, const Item& b) {
-  const auto call_of = [](Purpose purpose) { return purpose == Purpose::weight_gradient ? Purpose::backward : purpose; };
+  const auto call_of = [](Purpose purpose) {
+    return purpose == Purpose::weight_gradient ? Purpose::backward : purpose;
+  };
   return a.name == b.name && call_of(a.purpose) == call_of(b.purpose);
 }
 

@@ -11,10 +11,10 @@ namespace orrery::parallel {
 std::int64_t chunks_of(const Plan& plan) { return plan.schedule == ScheduleKind::dualpipe ? 2 : plan.vpp; }
 
 bool overlaps_dispatch(const workload::Model& model, const Plan& plan, const hardware::Stack& stack) {
-  const bool has_order = plan.schedule == ScheduleKind::interleaved ||
-                         (plan.schedule == ScheduleKind::one_f_one_b && plan.pp == 1);
-  return stack.overlap.dispatch && model.has_experts() && plan.ep > 1 && has_order &&
-         (plan.pp == 1 || plan.vpp > 1) && plan.recompute != Recompute::full;
+  const bool has_order =
+      plan.schedule == ScheduleKind::interleaved || (plan.schedule == ScheduleKind::one_f_one_b && plan.pp == 1);
+  return stack.overlap.dispatch && model.has_experts() && plan.ep > 1 && has_order && (plan.pp == 1 || plan.vpp > 1) &&
+         plan.recompute != Recompute::full;
 }
 
 std::int64_t virtual_stage(const Plan& plan, std::int64_t stage, std::int64_t chunk) {

@@ -30,8 +30,8 @@ struct PipelineTask {
     forward,
     backward,  // of inputs and weights, or of inputs only when a weight task follows
     weight,    // the weight gradient of an earlier backward
-    pair,    // forward of `chunk` and `micro_batch`, overlapped with the whole backward of `paired_chunk` and
-             // `paired_micro_batch`
+    pair,      // forward of `chunk` and `micro_batch`, overlapped with the whole backward of `paired_chunk` and
+               // `paired_micro_batch`
   };
   Kind kind = Kind::forward;
   bool splits = false;           // a backward whose weight gradient is a separate task

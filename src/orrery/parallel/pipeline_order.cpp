@@ -144,11 +144,11 @@ double warm_load(const PipelineShape& shape, std::int64_t first, std::span<const
 // With F(n), B(n) the weight of a stage's first n forwards and backwards, the load is highest when a forward starts,
 // and backward k runs directly after forward w + k, so
 //   peak = max over 0 <= k < max(1, N - w) of F(min(N, w + k + 1)) - B(k)          N = m v tasks per direction
-// and while backward k of chunk c runs, replayed[c] more. In a pair the backward frees as much as the forward adds, layer
-// by layer: F(min(N, w' + k)) - B(k), the same with w' = w + 1. Within a group of p micro-batches the chunk does not change,
-// so the difference is linear in k between the positions where either side changes chunk, and it repeats after p v
-// tasks: 2 v sections, of which only the ends are evaluated. After the last forward the load only falls, but a chunk
-// may replay more than those before: v sections more.
+// and while backward k of chunk c runs, replayed[c] more. In a pair the backward frees as much as the forward adds,
+// layer by layer: F(min(N, w' + k)) - B(k), the same with w' = w + 1. Within a group of p micro-batches the chunk does
+// not change, so the difference is linear in k between the positions where either side changes chunk, and it repeats
+// after p v tasks: 2 v sections, of which only the ends are evaluated. After the last forward the load only falls, but
+// a chunk may replay more than those before: v sections more.
 double peak_in_flight(const PipelineShape& shape, std::int64_t stage, std::span<const double> chunk_weight,
                       std::span<const double> replayed) {
   check_pipeline_shape(shape);

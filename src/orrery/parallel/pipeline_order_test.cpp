@@ -72,8 +72,7 @@ TEST(PipelineOrder, with_pairs_forwards_and_backwards_that_alternate_run_togethe
             "F0.0 F0.1 F1.0 F1.1 F0.2 F0.3+B1.0 F1.2+B1.1 F1.3+B0.0 B0.1 B1.2 B1.3 B0.2 B0.3");
   EXPECT_EQ(text(stage_order(shape, 1)),
             "F0.0 F0.1 F1.0 F1.1+B1.0 F0.2+B1.1 F0.3+B0.0 F1.2+B0.1 F1.3+B1.2 B1.3 B0.2 B0.3");
-  EXPECT_EQ(text(stage_order(with_pairs({ScheduleKind::one_f_one_b, 1, 1, 3}), 0)),
-            "F0.0 F0.1+B0.0 F0.2+B0.1 B0.2");
+  EXPECT_EQ(text(stage_order(with_pairs({ScheduleKind::one_f_one_b, 1, 1, 3}), 0)), "F0.0 F0.1+B0.0 F0.2+B0.1 B0.2");
   using Chunks = std::vector<std::pair<std::size_t, std::size_t>>;
   EXPECT_EQ(paired_chunks(shape, 0), (Chunks{{0, 1}, {1, 1}, {1, 0}}));
   EXPECT_EQ(paired_chunks(shape, 1), (Chunks{{1, 1}, {0, 1}, {0, 0}, {1, 0}}));

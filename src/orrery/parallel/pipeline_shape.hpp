@@ -13,8 +13,8 @@ void check_pipeline_shape(const PipelineShape& shape);
 
 // Forwards a stage runs before it starts to alternate forward and backward. Megatron-LM,
 // megatron/core/pipeline_parallel/schedules.py: p - i - 1 for 1F1B, 2 (p - i - 1) + (v - 1) p when interleaved, one
-// more with pairs (get_pp_rank_microbatches; without pipeline 1), never more than there are. All of them when interleaved
-// with m = p (Megatron-LM's rule until it was dropped from its main branch, before pairs came).
+// more with pairs (get_pp_rank_microbatches; without pipeline 1), never more than there are. All of them when
+// interleaved with m = p (Megatron-LM's rule until it was dropped from its main branch, before pairs came).
 [[nodiscard]] std::int64_t warm_up_forwards(const PipelineShape& shape, std::int64_t stage);
 
 // stage_order(), appended to `order`.

@@ -361,8 +361,7 @@ TEST(PipelineSolve, equals_the_event_simulation_on_deep_pipelines) {
     expect_exact(solver, {shape_near(ScheduleKind::one_f_one_b, 33, 1, 200), static_cast<Mood>(mood), 8});
     expect_exact(solver, {shape_near(ScheduleKind::interleaved, 16, 4, 160), static_cast<Mood>(mood), 9});
     expect_exact(solver, {shape_near(ScheduleKind::interleaved, 5, 7, 100), static_cast<Mood>(mood), 10});
-    expect_exact(solver,
-                 {with_pairs(shape_near(ScheduleKind::interleaved, 16, 4, 160)), static_cast<Mood>(mood), 9});
+    expect_exact(solver, {with_pairs(shape_near(ScheduleKind::interleaved, 16, 4, 160)), static_cast<Mood>(mood), 9});
     expect_exact(solver, {shape_near(ScheduleKind::zero_bubble, 16, 1, 100), static_cast<Mood>(mood), 11});
     expect_exact(solver, {shape_near(ScheduleKind::zero_bubble, 33, 1, 50), static_cast<Mood>(mood), 12});
     expect_exact(solver, {shape_near(ScheduleKind::dualpipe, 16, 2, 146), static_cast<Mood>(mood), 13});

@@ -40,8 +40,7 @@ inline PipelineShape shape_near(ScheduleKind schedule, std::int64_t p, std::int6
 
 // The same shape with pairs, if it can have them.
 inline PipelineShape with_pairs(PipelineShape shape) {
-  const bool alternates =
-      shape.schedule == ScheduleKind::interleaved || shape.schedule == ScheduleKind::one_f_one_b;
+  const bool alternates = shape.schedule == ScheduleKind::interleaved || shape.schedule == ScheduleKind::one_f_one_b;
   shape.pairs = alternates && (shape.stages == 1 || shape.chunks > 1);
   return shape;
 }

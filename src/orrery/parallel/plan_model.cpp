@@ -45,8 +45,7 @@ std::int64_t nearest_multiple(std::int64_t wanted, std::int64_t step) {
 
 namespace {
 
-void complain_of_rest(PlanChecker& check, const char* flag, std::int64_t degree, std::int64_t whole,
-                      const char* what) {
+void complain_of_rest(PlanChecker& check, const char* flag, std::int64_t degree, std::int64_t whole, const char* what) {
   check.require(false, flag, [&] {
     return fmt::format("\"{}\" does not divide the {} {}; nearest divisors: {}", degree, whole, what,
                        nearest_divisors(whole, degree));

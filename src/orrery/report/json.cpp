@@ -125,9 +125,9 @@ void add_estimate(Node& json, const results::Estimate& estimate) {
                     {"step_time_s", estimate.step_time},
                     {"uncertainty", uncertainty_json(estimate.uncertainty)}});
   add_rates(json, estimate);
-  add_fields(json, {{"hfu", estimate.hfu},
-                    {"breakdown_s", breakdown_json(estimate.breakdown)},
-                    {"comm_s", comm_json(estimate)}});
+  add_fields(
+      json,
+      {{"hfu", estimate.hfu}, {"breakdown_s", breakdown_json(estimate.breakdown)}, {"comm_s", comm_json(estimate)}});
   if (!estimate.passes.empty()) { add_fields(json, {{"passes_s", passes_json(estimate)}}); }
   add_fields(json, {{"memory_B", memory_json(estimate.memory)},
                     {"plan", plan_summary_json(estimate.plan)},

@@ -176,7 +176,7 @@ struct Estimate {
   Breakdown breakdown;
   Seconds comm_total, comm_exposed;
   std::vector<GroupTime> comm_by_group;
-  std::vector<PassTime> passes;  // of training
+  std::vector<PassTime> passes;    // of training
   std::vector<GroupShape> groups;  // of more than one rank
   Memory memory;
   std::optional<Expense> cost, energy;  // absent if the cluster has no price or power

@@ -179,9 +179,9 @@ class Engine {
   std::vector<Outcome>& outcomes_;
 
   std::deque<Waiting> waiting_;
-  std::vector<Waiting> unseen_;    // arrived since the last look
-  std::int64_t poll_ = 1;          // steps between looks
-  std::int64_t looked_ = 0;        // step of a look
+  std::vector<Waiting> unseen_;  // arrived since the last look
+  std::int64_t poll_ = 1;        // steps between looks
+  std::int64_t looked_ = 0;      // step of a look
   std::vector<Sequence> slots_;
   struct Admitted {
     std::uint32_t slot;
@@ -193,7 +193,7 @@ class Engine {
   std::priority_queue<Finish, std::vector<Finish>, std::greater<>> finishes_;
   std::vector<std::int64_t> phases_;  // [block_tokens]: decoding sequences by the step, modulo, that needs a block
   PrefixCache prefixes_;
-  std::vector<bool> is_end_;  // [block id]: a prompt that was computed ends in this partial block
+  std::vector<bool> is_end_;      // [block id]: a prompt that was computed ends in this partial block
   std::int64_t unit_blocks_ = 1;  // engine blocks of a block of the prefix cache
 
   std::int64_t step_ = 0;         // decode steps so far

@@ -54,10 +54,12 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
                     "looks at once",
                     {.min = 1, .max = 1000000})
           .optional("step_host", &E::step_host, "host time of an iteration that the device waits for")
-          .optional("expert_layer_host", &E::expert_layer_host,
-                    "host time to launch a layer with experts in an iteration with prompts, which takes at least the sum")
+          .optional(
+              "expert_layer_host", &E::expert_layer_host,
+              "host time to launch a layer with experts in an iteration with prompts, which takes at least the sum")
           .optional("expert_rate", &E::expert_rate,
-                    "part of the rates of memory and arithmetic that grouped GEMMs reach where weights are stored narrower than "
+                    "part of the rates of memory and arithmetic that grouped GEMMs reach where weights are stored "
+                    "narrower than "
                     "they are multiplied or the accelerator has no 4-bit matrix units (kernels of that generation)",
                     {.min = 0.05, .max = 1.0})
           .optional("transfer_setup", &E::transfer_setup,
@@ -90,8 +92,8 @@ double tokens_per_step(const EngineSettings& settings) {
 }
 
 std::int64_t poll_steps(const EngineSettings& settings) {
-  return std::max<std::int64_t>(
-      1, std::llround(static_cast<double>(settings.poll_interval) * tokens_per_step(settings)));
+  return std::max<std::int64_t>(1,
+                                std::llround(static_cast<double>(settings.poll_interval) * tokens_per_step(settings)));
 }
 
 std::int64_t captured_size(std::int64_t sequences, std::int64_t largest) {

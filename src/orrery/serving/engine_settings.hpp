@@ -51,7 +51,7 @@ struct EngineSettings {
   std::int64_t poll_interval = 1;       // decode iterations between looks at new requests
   Seconds step_host;                    // of an iteration, not hidden by the device
   Seconds expert_layer_host;            // to launch a layer with experts of an iteration with prompts, kernel by kernel
-  double expert_rate = 1.0;            // see its help
+  double expert_rate = 1.0;             // see its help
   Seconds transfer_setup{2e-3};         // of a request between a prefill and a decode engine, besides its bytes
   Seconds request_overhead;             // of a request, before it is in the queue and after its first token
   hardware::Sources sources;

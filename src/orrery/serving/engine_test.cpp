@@ -407,7 +407,8 @@ TEST(Engine, the_youngest_request_is_preempted_and_starts_again) {
   EXPECT_EQ(run.engines[0].peak_blocks, 10);
 }
 
-// A request that comes in the first of 10 decode steps between looks is seen at the end of the tenth. Contexts are 11 to 20.
+// A request that comes in the first of 10 decode steps between looks is seen at the end of the tenth. Contexts are 11
+// to 20.
 TEST(Engine, a_request_waits_for_the_next_look) {
   TestFleet fleet;
   fleet.settings.scheduler = Scheduler::prefill_first;

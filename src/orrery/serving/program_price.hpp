@@ -38,8 +38,9 @@ struct PriceOptions {
   std::int64_t drafts = 0;
   double tokens_per_step = 1.0;
   double draft_layers = 1.0;
-  Seconds expert_host;        // of the host, for each layer with experts in an iteration with prompts
-  double expert_rate = 1.0;   // of grouped GEMMs by kernels of generations before 4-bit matrix units, and of narrow weights
+  Seconds expert_host;  // of the host, for each layer with experts in an iteration with prompts
+  double expert_rate =
+      1.0;  // of grouped GEMMs by kernels of generations before 4-bit matrix units, and of narrow weights
 };
 
 // What one engine runs on.

@@ -52,9 +52,9 @@ struct Outcome {
   Ticks scheduled = -1;  // start of the first iteration that computes a part of the prompt
   Ticks first = -1;      // end of the iteration that generates the first token
   Ticks last = -1;
-  std::int64_t cached = 0;      // tokens of the prompt found in the prefix cache when it was first scheduled
+  std::int64_t cached = 0;         // tokens of the prompt found in the prefix cache when it was first scheduled
   std::int64_t cached_blocks = 0;  // blocks of the trace that were found then, a partial last one included
-  std::int64_t recomputed = 0;  // tokens computed again after preemptions
+  std::int64_t recomputed = 0;     // tokens computed again after preemptions
   std::int32_t preemptions = 0;
   std::int32_t engine = -1;
   bool refused = false;  // by the admission limit: it never runs

@@ -23,8 +23,7 @@ std::uint64_t duration_of(GraphFields& fields, NodeIndex node, Semantics semanti
   const Graph& graph = fields.graph();
   if (fields.duration_ns(node) > kMost) { fields.add_error(node, "has a duration above 10^16 ns, the maximum"); }
   switch (semantics) {
-    case Semantics::astra_sim:
-      return std::max<std::uint64_t>(1, graph.duration_us(node) * 1000) * kPicosecondsPerNs;
+    case Semantics::astra_sim: return std::max<std::uint64_t>(1, graph.duration_us(node) * 1000) * kPicosecondsPerNs;
     case Semantics::physical: return fields.duration_ns(node) * kPicosecondsPerNs;
   }
   return 0;

@@ -185,8 +185,8 @@ SwitchRun switch_run(const hardware::Cluster& cluster, const hardware::Topology&
   return run;
 }
 
-void note_times(const hardware::Topology& topology, const network::LevelRules& rules, const network::SteppedTimes& times,
-                MessageFlows& made) {
+void note_times(const hardware::Topology& topology, const network::LevelRules& rules,
+                const network::SteppedTimes& times, MessageFlows& made) {
   made.time = rules.base + Seconds(*std::max_element(times.finish.begin(), times.finish.end()));
   made.messages = times.messages;
   made.updates = times.updates;

@@ -114,7 +114,9 @@ void set_launch_of_inferencex(const ServingRow& row, serving::EngineSettings& se
     constexpr double kFewClients = 16.0;
     const bool is_small = row.precision == "fp8" && row.tp == 4;
     settings.poll_interval = is_small || row.load.value_or(0.0) < kFewClients ? 10 : 30;
-    settings.max_batched_tokens = is_small ? 8192 : row.precision == "fp8" && row.spec_method != "mtp" ? 32'768 : 16'384;
+    settings.max_batched_tokens = is_small                                             ? 8192
+                                  : row.precision == "fp8" && row.spec_method != "mtp" ? 32'768
+                                                                                       : 16'384;
   }
 }
 

@@ -27,8 +27,8 @@ struct Mixer {
   std::int64_t rank = 0;       // mamba: rank of the step's projection
   std::int64_t conv = 4;       // positions of the causal convolution before the scan
   bool conv_bias = true;
-  bool inner_norms = false;         // mamba: norms of step, B and C (Jamba)
-  std::int64_t chunk = 256;         // positions of a chunk of the scan
+  bool inner_norms = false;           // mamba: norms of step, B and C (Jamba)
+  std::int64_t chunk = 256;           // positions of a chunk of the scan
   std::int64_t attention_every = 0;   // of every n layers ...
   std::int64_t attention_offset = 0;  // ... the one with this index has attention; 0, 0: none has
 
