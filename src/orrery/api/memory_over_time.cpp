@@ -9,7 +9,7 @@ namespace orrery::api {
 
 namespace {
 
-using Kind = parallel::PipelineTask::Kind;
+using TaskKind = parallel::PipelineTask::Kind;
 using Row = results::SimulatedSpan::Row;
 
 // Times of the kernels of a task.
@@ -78,12 +78,12 @@ class StageMemory {
                    std::vector<Change>& changes) const {
     const double own = kept_[static_cast<std::size_t>(task.chunk)];
     switch (task.kind) {
-      case Kind::forward: changes.push_back({start, own}); return;
-      case Kind::weight: changes.push_back({end, -own}); return;
-      case Kind::backward:
+      case TaskKind::forward: changes.push_back({start, own}); return;
+      case TaskKind::weight: changes.push_back({end, -own}); return;
+      case TaskKind::backward:
         if (!task.splits) { changes.push_back({end, -own}); }
         return;
-      case Kind::pair:
+      case TaskKind::pair:
         const double other = kept_[static_cast<std::size_t>(task.paired_chunk)];
         if (frees_later_) {
           changes.push_back({start, own});
