@@ -97,18 +97,23 @@ TEST(ApiServe, disaggregated_requests_wait_for_their_transfer) {
   EXPECT_EQ(run->pools.front().prefill_share, 1.0);
 }
 
-// Blocks that arrive again are found again: four prompts of two blocks, of which three share the first.
-TEST(ApiServe, leading_blocks_of_a_trace_are_found_in_the_cache) {
+// A trace of `rows`: arrival, tokens of prompt and output, blocks.
+Result<results::Serving> served_trace(const std::string& rows) {
   const std::string file = ::testing::TempDir() + "orrery_serve_trace.csv";
-  std::ofstream(file) << "arrival_s,input_tokens,output_tokens,block_ids\n"
-                         "0,1024,4,1-2\n1,1024,4,1 3\n2,1024,4,1-2\n3,1024,4,7 2\n";
+  std::ofstream(file) << "arrival_s,input_tokens,output_tokens,block_ids\n" << rows;
   ServeRequest request = small_run();
   request.scenario.rate.reset();
   request.scenario.requests.reset();
   request.scenario.trace = file;
   request.each = true;
-  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
   std::remove(file.c_str());
+  return run;
+}
+
+// Blocks that arrive again are found again: four prompts of two blocks, of which three share the first.
+TEST(ApiServe, leading_blocks_of_a_trace_are_found_in_the_cache) {
+  const auto run = served_trace("0,1024,4,1-2\n1,1024,4,1 3\n2,1024,4,1-2\n3,1024,4,7 2\n");
   ASSERT_TRUE(run.has_value()) << run.error().text();
   EXPECT_EQ(run->each[0].cached, 0);
   EXPECT_EQ(run->each[1].cached, 512);
@@ -119,16 +124,7 @@ TEST(ApiServe, leading_blocks_of_a_trace_are_found_in_the_cache) {
 // A last block of 256 tokens counts where a prompt that ended in it came before, as in published rates; its tokens are
 // computed again.
 TEST(ApiServe, a_partial_last_block_counts_as_in_published_hit_rates) {
-  const std::string file = ::testing::TempDir() + "orrery_serve_partial.csv";
-  std::ofstream(file) << "arrival_s,input_tokens,output_tokens,block_ids\n"
-                         "0,768,4,1-2\n1,768,4,1-2\n2,768,4,3 2\n3,768,4,1 4\n";
-  ServeRequest request = small_run();
-  request.scenario.rate.reset();
-  request.scenario.requests.reset();
-  request.scenario.trace = file;
-  request.each = true;
-  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
-  std::remove(file.c_str());
+  const auto run = served_trace("0,768,4,1-2\n1,768,4,1-2\n2,768,4,3 2\n3,768,4,1 4\n");
   ASSERT_TRUE(run.has_value()) << run.error().text();
   EXPECT_EQ(run->each[1].cached, 512);
   ASSERT_TRUE(run->prefix_block_hit_rate.has_value());

@@ -28,18 +28,6 @@ constexpr std::array kOperations = {
     std::pair{std::string_view{"broadcast"}, Collective::broadcast},
 };
 
-std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> words;
-  std::size_t at = 0;
-  while (at < line.size()) {
-    const std::size_t start = line.find_first_not_of(" \t\r", at);
-    if (start == std::string_view::npos) { break; }
-    at = std::min(line.find_first_of(" \t\r", start), line.size());
-    words.push_back(line.substr(start, at - start));
-  }
-  return words;
-}
-
 std::optional<double> number(std::string_view text) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

@@ -67,6 +67,18 @@ std::optional<std::uint64_t> whole_number(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
+std::vector<std::string_view> words_of(std::string_view line) {
+  constexpr std::string_view kBlanks = " \t\r";
+  std::vector<std::string_view> words;
+  for (std::size_t at = line.find_first_not_of(kBlanks); at != std::string_view::npos;
+       at = line.find_first_not_of(kBlanks, at)) {
+    const std::size_t end = std::min(line.find_first_of(kBlanks, at), line.size());
+    words.push_back(line.substr(at, end - at));
+    at = end;
+  }
+  return words;
+}
+
 std::string join(std::span<const std::string> parts, std::string_view separator) {
   return fmt::format("{}", fmt::join(parts, separator));
 }

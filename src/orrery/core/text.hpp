@@ -37,6 +37,9 @@ namespace orrery {
 // All of the text as a whole number in decimal digits; nullopt where it is something else, or too large.
 [[nodiscard]] std::optional<std::uint64_t> whole_number(std::string_view text);
 
+// The words of a line: what blanks, tabs and carriage returns separate.
+[[nodiscard]] std::vector<std::string_view> words_of(std::string_view line);
+
 [[nodiscard]] std::string join(std::span<const std::string> parts, std::string_view separator);
 
 // `"text"` for messages, with control characters escaped and long text cut.

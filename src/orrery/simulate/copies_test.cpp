@@ -20,17 +20,11 @@ SimulationJob pair_of_ranks(const hardware::Cluster& cluster) {
   job.tables = job.spans = true;
   job.network.dimensions = {{Topology::Switch, 2}};
   job.groups = {{"1", {0, 1}}, {"2", {0}}, {"3", {1}}};
-  job.files.assign(2, "");
-  const GroupIndex index(job.groups);
-  for (std::uint32_t rank = 0; rank < 2; ++rank) {
-    const std::vector<NodeRecord> nodes = {
-        compute(1, 100), rank == 0 ? send(2, 1, 4096, {1}) : receive(2, 0, 4096, {1}),
-        all_reduce(3, 1'000'000, {2}, "1"),
-        collective(4, CollectiveType::all_gather, 1'000'001, {3}, rank == 0 ? "2" : "3"), all_reduce(5, 1'000, {4})};
-    auto compiled = compile(graph_of(nodes), rank, "", compile_context(job, index));
-    if (!compiled) { throw std::runtime_error(compiled.error().text()); }
-    job.rank_graphs.push_back(std::move(*compiled));
-  }
+  const auto nodes = [](NodeRecord message, std::string_view alone) -> std::vector<NodeRecord> {
+    return {compute(1, 100), std::move(message), all_reduce(3, 1'000'000, {2}, "1"),
+            collective(4, CollectiveType::all_gather, 1'000'001, {3}, alone), all_reduce(5, 1'000, {4})};
+  };
+  job = with_graphs(std::move(job), {nodes(send(2, 1, 4096, {1}), "2"), nodes(receive(2, 0, 4096, {1}), "3")});
   job.network = machine_on(cluster).network;
   return job;
 }

@@ -22,14 +22,7 @@ FlowJob job_on(const hardware::Cluster& cluster, const Lists& nodes, std::vector
   job.backend = Backend::flow;
   job.groups = std::move(groups);
   job.spans = job.explain = true;
-  job.files.assign(nodes.size(), "");
-  const GroupIndex index(job.groups);
-  for (std::uint32_t rank = 0; rank < nodes.size(); ++rank) {
-    auto compiled = compile(graph_of(nodes[rank]), rank, "", compile_context(job, index));
-    if (!compiled) { throw std::runtime_error(compiled.error().text()); }
-    job.rank_graphs.push_back(std::move(*compiled));
-  }
-  return unfolded(cluster, std::move(job));
+  return unfolded(cluster, with_graphs(std::move(job), nodes));
 }
 
 results::Simulation run(const FlowJob& job, bool shared = true) {

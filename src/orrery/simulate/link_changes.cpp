@@ -16,19 +16,6 @@ namespace {
 
 constexpr std::size_t kMostChangeErrors = 20;
 
-std::vector<std::string_view> words_of(std::string_view line) {
-  std::vector<std::string_view> words;
-  constexpr std::string_view kBlanks = " \t\r";
-  line = line.substr(0, line.find('#'));
-  for (std::size_t at = line.find_first_not_of(kBlanks); at != std::string_view::npos;
-       at = line.find_first_not_of(kBlanks, at)) {
-    const std::size_t end = std::min(line.find_first_of(kBlanks, at), line.size());
-    words.push_back(line.substr(at, end - at));
-    at = end;
-  }
-  return words;
-}
-
 // The changes of a line, or why it is wrong.
 tl::expected<std::vector<LinkChange>, std::string> changes_in(const std::vector<std::string_view>& words,
                                                               const Place& place) {
@@ -62,7 +49,8 @@ Result<std::vector<LinkChange>> read_link_changes(std::string_view text, const s
   Failure errors;
   for (int number = 1; !text.empty() && errors.diagnostics.size() < kMostChangeErrors; ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const auto words = words_of(text.substr(0, end));
+    const std::string_view line = text.substr(0, end);
+    const auto words = words_of(line.substr(0, line.find('#')));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (words.empty()) { continue; }
     const Place place{file, number, 0, {}};

@@ -42,17 +42,10 @@ hardware::Cluster two_switches() {
 FlowJob one_message(const hardware::Cluster& cluster) {
   SimulationJob job = machine_on(cluster);
   job.backend = Backend::flow;
-  job.files.assign(4, "");
-  const GroupIndex index(job.groups);
-  for (std::uint32_t rank = 0; rank < 4; ++rank) {
-    const std::vector<NodeRecord> nodes = {rank == 0   ? send(1, 2, 1'000'000'000)
-                                           : rank == 2 ? receive(1, 0, 1'000'000'000)
-                                                       : compute(1, 1)};
-    auto compiled = compile(graph_of(nodes), rank, "", compile_context(job, index));
-    if (!compiled) { throw std::runtime_error(compiled.error().text()); }
-    job.rank_graphs.push_back(std::move(*compiled));
-  }
-  return unfolded(cluster, std::move(job));
+  return unfolded(
+      cluster,
+      with_graphs(std::move(job),
+                  {{send(1, 2, 1'000'000'000)}, {compute(1, 1)}, {receive(1, 0, 1'000'000'000)}, {compute(1, 1)}}));
 }
 
 double finish(FlowJob job, const std::string& changes) {

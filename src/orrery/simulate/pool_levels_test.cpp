@@ -34,14 +34,7 @@ results::Simulation run(const hardware::Cluster& cluster, const Lists& nodes, st
   job.backend = Backend::flow;
   job.groups = std::move(groups);
   job.spans = job.explain = job.tables = true;
-  job.files.assign(nodes.size(), "");
-  const GroupIndex index(job.groups);
-  for (std::uint32_t rank = 0; rank < nodes.size(); ++rank) {
-    auto compiled = compile(graph_of(nodes[rank]), rank, "", compile_context(job, index));
-    if (!compiled) { throw std::runtime_error(compiled.error().text()); }
-    job.rank_graphs.push_back(std::move(*compiled));
-  }
-  auto simulation = simulate_flows(unfolded(cluster, std::move(job)));
+  auto simulation = simulate_flows(unfolded(cluster, with_graphs(std::move(job), nodes)));
   if (!simulation) { throw std::runtime_error(simulation.error().text()); }
   return *simulation;
 }

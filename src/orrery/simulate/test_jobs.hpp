@@ -101,6 +101,18 @@ inline graph::Graph graph_of(const std::vector<NodeRecord>& nodes) {
 
 // ---- jobs ----------------------------------------------------------------------------------------------------------
 
+// `job` with a graph for each rank.
+inline SimulationJob with_graphs(SimulationJob job, const std::vector<std::vector<NodeRecord>>& nodes) {
+  job.files.assign(nodes.size(), "");
+  const GroupIndex index(job.groups);
+  for (std::uint32_t rank = 0; rank < nodes.size(); ++rank) {
+    auto compiled = compile(graph_of(nodes[rank]), rank, "", compile_context(job, index));
+    if (!compiled) { throw std::runtime_error(compiled.error().text()); }
+    job.rank_graphs.push_back(std::move(*compiled));
+  }
+  return job;
+}
+
 constexpr std::int64_t kMiB = 1 << 20;
 
 // As in a network file, whose unit of bandwidth depends on the semantics: 2^30 or 10^9 bytes per second.
