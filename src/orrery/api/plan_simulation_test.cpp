@@ -149,6 +149,70 @@ TEST(PlanSimulation, ranks_that_are_found_to_be_alike_have_the_times_of_unfolded
   }
 }
 
+// One to three levels of a pool, of blocks of any size; some combine what groups access.
+hardware::Cluster with_pool(SeededRandom& random, hardware::Cluster cluster) {
+  for (std::int64_t i = 0; i < random(1, 4); ++i) {
+    hardware::PoolLevel level;
+    level.name = "level " + std::to_string(i);
+    level.devices = random(0, 2) == 0 ? std::min<std::int64_t>(std::int64_t{1} << random(0, 7), cluster.devices)
+                                      : random(1, cluster.devices + 1);
+    level.units = random(1, 4);
+    level.bandwidth = BytesPerSecond(1e9 * static_cast<double>(random(1, 100)));
+    level.combines = random(0, 2) == 0;
+    cluster.second_tier.levels.push_back(level);
+  }
+  return cluster;
+}
+
+// Some of the accesses of a class are of bytes that a group accesses together.
+void combine_some(SeededRandom& random, simulate::ClassJob& job) {
+  for (std::size_t c = 0; c < job.classes.size(); ++c) {
+    for (simulate::NodeTask& task : job.classes[c].graph.nodes) {
+      if (task.act != simulate::Act::memory || random(0, 2) == 0) { continue; }
+      const auto family = static_cast<std::uint32_t>(random(0, static_cast<std::int64_t>(job.families.size()) + 1));
+      const bool is_world = family == job.families.size();
+      if (!is_world && !job.group_of(job.families[family], job.first_rank(c))) { continue; }
+      task.dimensions = simulate::kCombined;
+      task.group = is_world ? simulate::kWholeMachine : 1 + family;
+    }
+  }
+}
+
+// Ranks share the levels of a pool with as many ranks of every class, or the classes are finer. Those that are found by
+// comparing graphs, too.
+TEST(PlanSimulation, with_a_pool_folded_ranks_have_the_times_of_unfolded_ones) {
+  const int wanted = orrery::test::cases(40);
+  int jobs = 0, combined = 0, found = 0;
+  for (std::uint64_t seed = 0; jobs < wanted; ++seed) {
+    Case c = any_job(seed);
+    SeededRandom random(seed + 7);
+    if (c.plan.devices() > 64 || !(c.cluster.second_tier.memory > Bytes(0))) { continue; }
+    c.cluster = with_pool(random, c.cluster);
+    const Program program = program_of(c);
+    const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::block, 1});
+    simulate::ClassJob job = job_of(c, graphs, true);
+    const auto& nodes = job.classes.front().graph.nodes;
+    const auto is_memory = [](const simulate::NodeTask& task) { return task.act == simulate::Act::memory; };
+    if (std::none_of(nodes.begin(), nodes.end(), is_memory)) { continue; }
+    const bool combines = random(0, 2) == 0;
+    if (combines) { combine_some(random, job); }
+    const auto folded = simulate::folded(c.cluster, job, Folding::automatic);
+    if (!folded.unfolded_because.empty()) { continue; }
+    ++jobs;
+    combined += combines ? 1 : 0;
+    const auto unfolded = simulate::folded(c.cluster, job, Folding::off);
+    expect_same_ranks(folded, unfolded, true, !simulate::fold_obstacle(c.cluster, job).has_value());
+    const simulate::FoldedJob alike = simulate::fold(unfolded.job);
+    if (alike.unfolded_because.empty()) {
+      found += alike.job.job.rank_graphs.size() < unfolded.job.job.rank_graphs.size() ? 1 : 0;
+      EXPECT_EQ(run(alike.job, true).ranks, run(unfolded.job, true).ranks);
+    }
+    ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << parallel::test::to_text(c);
+  }
+  EXPECT_GT(combined, wanted / 10);
+  EXPECT_GT(found, wanted / 10);
+}
+
 // A job whose closed form has no other rules than the simulator: kernels are not slowed by collectives beside them.
 Case expressible(Case c) {
   c.stack.overlap.interference = 0.0;

@@ -325,7 +325,8 @@ void FlowMachine::access_memory(std::uint32_t rank, std::uint32_t node) {
   const Seconds link = Bytes(static_cast<double>(task.amount)) / tier.bandwidth;
   demands_.push_back({port(rank, static_cast<std::uint16_t>(dimensions_), task.tag == kLoad), share_of(link, time)});
   for (const PoolLevels::Need& need : pool_.needs(rank, task)) {
-    demands_.push_back({(first_pool_port_ + need.port) * (dimensions_ + 1) + dimensions_, share_of(need.time, time)});
+    demands_.push_back(
+        {(first_pool_port_ + need.port) * (dimensions_ + 1) + dimensions_, share_of(need.time, time), need.copies});
   }
   start_flow(picoseconds(time), {kind_for(rank, kMemory), flow_job_.ranks_for(rank)},
              {.memory_rank = rank, .memory_node = node});
