@@ -81,7 +81,7 @@ TableTimes Evaluator::table_times(const Strategy& strategy) const {
 // one, inside a node.
 std::array<double, 4> Evaluator::reduces_back(const Strategies& strategies) const {
   std::array<double, 4> found{1.0, 1.0, 1.0, 1.0};
-  if (!work_->is_recommender || !work_->has(LayerClass::attention)) { return found; }
+  if (!work_->is_recommender_with_transformer()) { return found; }
   const auto factor = [&](const Strategy& own, const Strategy& other) {
     if (!own.has(Parallelism::tp)) { return 1.0; }
     const int offset = (own.parallelism[0] == Parallelism::tp ? 0 : 1) - other.levels;  // -2 or 0: inside; -1: between

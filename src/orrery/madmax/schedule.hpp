@@ -103,7 +103,7 @@ class Iteration {
       : timings_(timings),
         work_(*timings.work),
         record_(record),
-        scatters_first_(work_.gathers_early || is_recommender_with_transformer(work_)) {}
+        scatters_first_(work_.gathers_early || work_.is_recommender_with_transformer()) {}
 
   Outcome run() {
     forward();
@@ -139,10 +139,6 @@ class Iteration {
 
   [[nodiscard]] const LayerTimes& times(const Layer& layer) const {
     return timings_.layers[static_cast<std::size_t>(layer.shape)];
-  }
-  static bool is_recommender_with_transformer(const SampleWork& work) {
-    const std::size_t first = work.reads_embedding;
-    return work.is_recommender && first < work.layers.size() && work.layers[first].part == Part::attention;
   }
   static bool is_transformer(const Layer& layer) { return layer.part == Part::attention || layer.part == Part::fc; }
 

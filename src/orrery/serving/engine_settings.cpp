@@ -59,8 +59,8 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
               "host time to launch a layer with experts in an iteration with prompts, which takes at least the sum")
           .optional("expert_rate", &E::expert_rate,
                     "part of the rates of memory and arithmetic that grouped GEMMs reach where weights are stored "
-                    "narrower than "
-                    "they are multiplied or the accelerator has no 4-bit matrix units (kernels of that generation)",
+                    "narrower than they are multiplied or the accelerator has no 4-bit matrix units (kernels of that "
+                    "generation)",
                     {.min = 0.05, .max = 1.0})
           .optional("transfer_setup", &E::transfer_setup,
                     "time of a request between a prefill and a decode engine (handshake, polling), besides its bytes")

@@ -39,8 +39,8 @@ struct PriceOptions {
   double tokens_per_step = 1.0;
   double draft_layers = 1.0;
   Seconds expert_host;  // of the host, for each layer with experts in an iteration with prompts
-  double expert_rate =
-      1.0;  // of grouped GEMMs by kernels of generations before 4-bit matrix units, and of narrow weights
+  // Of grouped GEMMs by kernels of generations before 4-bit matrix units, and of narrow weights.
+  double expert_rate = 1.0;
 };
 
 // What one engine runs on.

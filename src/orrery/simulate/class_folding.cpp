@@ -307,7 +307,7 @@ class FlowJobBuilder {
       NodeTask& task = graph.nodes[node];
       if (task.group == kWholeMachine) {
         count_members(task, std::nullopt, rank);
-      } else if (task.act == Act::collective || is_combined(task)) {
+      } else if (has_group(task)) {
         const std::uint32_t family = task.group - 1;
         task.group = group_of(family, rank);
         count_members(task, family, rank);

@@ -35,9 +35,6 @@ class Numbering {
   std::map<Words, std::uint32_t> known_;
 };
 
-// Of a collective, or of memory accesses that the members of a group combine.
-bool has_group(const NodeTask& task) { return task.act == Act::collective || is_combined(task); }
-
 class Refinement {
  public:
   explicit Refinement(const FlowJob& job) : job_(job), graphs_(job.job.rank_graphs), groups_(graphs_.size()) {

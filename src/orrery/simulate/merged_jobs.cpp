@@ -61,7 +61,7 @@ class Merger {
       RankGraph graph = job.job.rank_graphs[rank];
       for (NodeTask& task : graph.nodes) {
         // kWholeMachine: the job's world
-        if (task.act == Act::collective || is_combined(task)) { task.group += first_group + 1; }
+        if (has_group(task)) { task.group += first_group + 1; }
         if (!is_message(task)) { continue; }
         task.dimensions =
             static_cast<std::uint16_t>(parallel::crossed_dimension(layout_, job.devices[rank], job.devices[task.peer]));

@@ -57,6 +57,9 @@ struct NodeTask {
   return task.act == Act::memory && task.dimensions == kCombined;
 }
 
+// Of a collective, or of memory accesses that the members of a group combine.
+[[nodiscard]] inline bool has_group(const NodeTask& task) { return task.act == Act::collective || is_combined(task); }
+
 // Of the kernels of a rank, for results::Roofline: those with num_ops and tensor_size, and the others.
 struct KernelTotals {
   double operations = 0, bytes = 0;
