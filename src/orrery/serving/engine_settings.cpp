@@ -40,6 +40,9 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
           .optional("blocks", &E::blocks, "blocks of the cache; 0: what memory leaves", {.min = 0})
           .optional("memory_use", &E::memory_use, "part of device memory that the engine takes",
                     {.min = 0.05, .max = 1.0})
+          .optional("memory_of_free", &E::memory_of_free,
+                    "memory_use is the cache's part of the memory that weights and activations leave, instead of the "
+                    "engine's part of all memory")
           .optional("prefix_cache", &E::prefix_cache, "blocks of prompts are kept and found again by content")
           .optional("speculative_tokens", &E::speculative_tokens,
                     "drafts that a decode iteration verifies (MTP, EAGLE); 0: no speculation", {.min = 0, .max = 64})
@@ -53,15 +56,30 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
                     "decode iterations between looks at new requests; an idle engine and one that has just run prompts "
                     "looks at once",
                     {.min = 1, .max = 1000000})
+          .optional("balance_wait", &E::balance_wait,
+                    "attention dp: decode iterations that prompts wait at most until every rank has one; 0: prompts do "
+                    "not wait",
+                    {.min = 0, .max = 1000000})
+          .optional(
+              "batch_wait", &E::batch_wait,
+              "decode iterations that prompts wait at most until they fill batch_wait_part of max_batched_tokens; "
+              "0: prompts do not wait",
+              {.min = 0, .max = 1000000})
+          .optional("batch_wait_part", &E::batch_wait_part,
+                    "part of max_batched_tokens that prompts fill before they need not wait", {.min = 0.0, .max = 1.0})
           .optional("step_host", &E::step_host, "host time of an iteration that the device waits for")
           .optional(
               "expert_layer_host", &E::expert_layer_host,
               "host time to launch a layer with experts in an iteration with prompts, which takes at least the sum")
-          .optional("expert_rate", &E::expert_rate,
-                    "part of the rates of memory and arithmetic that grouped GEMMs reach where weights are stored "
-                    "narrower than "
-                    "they are multiplied or the accelerator has no 4-bit matrix units (kernels of that generation)",
+          .optional(
+              "expert_rate", &E::expert_rate,
+              "part of the rate of memory that grouped GEMMs reach where weights are stored narrower than they are "
+              "multiplied or the accelerator has no 4-bit matrix units (kernels of that generation)",
+              {.min = 0.05, .max = 1.0})
+          .optional("expert_math_rate", &E::expert_math_rate, "the same of the rate of arithmetic",
                     {.min = 0.05, .max = 1.0})
+          .optional("draft_host", &E::draft_host,
+                    "host time for each sequence of an iteration with drafts that the device waits for")
           .optional("transfer_setup", &E::transfer_setup,
                     "time of a request between a prefill and a decode engine (handshake, polling), besides its bytes")
           .optional("request_overhead", &E::request_overhead,
@@ -91,9 +109,12 @@ double tokens_per_step(const EngineSettings& settings) {
   return tokens;
 }
 
+std::int64_t token_steps(const EngineSettings& settings, std::int64_t iterations) {
+  return std::llround(static_cast<double>(iterations) * tokens_per_step(settings));
+}
+
 std::int64_t poll_steps(const EngineSettings& settings) {
-  return std::max<std::int64_t>(1,
-                                std::llround(static_cast<double>(settings.poll_interval) * tokens_per_step(settings)));
+  return std::max<std::int64_t>(1, token_steps(settings, settings.poll_interval));
 }
 
 std::int64_t captured_size(std::int64_t sequences, std::int64_t largest) {
