@@ -78,7 +78,7 @@ class Runs:
         for row, of in pairs.items():
             found[row] = {kind: math.log(of[next(c for c in columns if c in of)])
                           for kind, columns in COLUMNS.items() if any(c in of for c in columns)}
-        return found
+        return {row: of for row, of in found.items() if of}
 
 
 def choices(figure):

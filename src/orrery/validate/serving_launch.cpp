@@ -1,6 +1,6 @@
-// From github:SemiAnalysisAI/InferenceX: benchmarks/single_node/fixed_seq_len (dsr1_*, kimik2.5_*, gptoss_*), its
-// history before November 2025 (70b_*), benchmarks/multi_node/amd_utils/models.yaml; files of August 2026 for rows
-// since October 2025.
+// From github:SemiAnalysisAI/InferenceX: its launch files for one node and fixed lengths (dsr1_*, kimik2.5_*,
+// gptoss_*), those that it had until November 2025 (70b_*), and the flags of its pools on AMD GPUs; files of August
+// 2026 for rows since October 2025.
 #include "orrery/validate/serving_launch.hpp"
 
 #include <algorithm>
