@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <optional>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -124,6 +125,37 @@ TEST(PlanSimulation, folded_ranks_have_the_times_of_unfolded_ones) {
   constexpr int kEnough = 100;  // the few cases of a sanitizer build may have none
   if (wanted >= kEnough) { EXPECT_GT(finer, wanted / 50); }
   if (more != nullptr) { std::cout << "  " << jobs << " jobs, " << finer << " with classes finer than stages\n"; }
+}
+
+// Ranks of a stage share a graph; here every rank gets a graph of its own, without slots.
+TEST(PlanSimulation, ranks_that_share_a_graph_have_the_times_of_ranks_with_graphs_of_their_own) {
+  int jobs = 0;
+  for (std::uint64_t seed = 2000; jobs < orrery::test::cases(40); ++seed) {
+    const Case c = any_job(seed);
+    if (c.plan.devices() > 64 || c.plan.devices() == c.plan.pp) { continue; }
+    ++jobs;
+    const Program program = program_of(c);
+    const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::block, 1});
+    const simulate::FoldedJob shared = simulate::folded(c.cluster, job_of(c, graphs, true), Folding::off);
+    simulate::FoldedJob owned = shared;
+    ASSERT_TRUE(owned.job.job.rank_graphs.has_slots());
+    for (std::size_t rank = 0; rank < owned.job.job.rank_graphs.size(); ++rank) {
+      (void)owned.job.job.rank_graphs.own(rank);
+    }
+    ASSERT_FALSE(owned.job.job.rank_graphs.has_slots());
+    const results::Simulation one = run(shared.job, true), each = run(owned.job, true);
+    EXPECT_EQ(one.ranks, each.ranks);
+    EXPECT_EQ(one.contention, each.contention);
+    EXPECT_EQ(one.tables->ranks, each.tables->ranks);
+    ASSERT_EQ(one.tables->collectives.size(), each.tables->collectives.size());
+    for (std::size_t i = 0; i < one.tables->collectives.size(); ++i) {
+      const auto &a = one.tables->collectives[i], &b = each.tables->collectives[i];
+      EXPECT_EQ(std::tie(a.group, a.bytes, a.first_start_ns, a.last_start_ns, a.end_ns),
+                std::tie(b.group, b.bytes, b.first_start_ns, b.last_start_ns, b.end_ns));
+    }
+    EXPECT_EQ(one.events, each.events);
+    ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << parallel::test::to_text(c);
+  }
 }
 
 // The classes are found by comparing the graphs of all ranks.

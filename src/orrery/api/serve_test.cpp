@@ -157,6 +157,47 @@ TEST(ApiServe, experts_cost_the_host_in_prompts_and_the_memory_in_decode_steps) 
   EXPECT_DOUBLE_EQ(run_with("dgx-b200", "0 s", 0.5).tpot.mean, run_with("dgx-b200", "0 s", 1.0).tpot.mean);
 }
 
+// Attention dp 4, one prompt: the other ranks have no tokens, so experts compute its tokens only, spread over all.
+TEST(ApiServe, a_prompt_on_one_rank_of_attention_dp_costs_experts_its_own_tokens) {
+  const auto prefill_of = [](double rate) {
+    ServeRequest request = small_run();
+    request.scenario.model = "mixtral-8x7b";
+    request.scenario.cluster = "dgx-h100";
+    request.scenario.tp = 1;
+    request.scenario.attention_dp = 4;
+    request.scenario.ep = 4;
+    request.scenario.rate.reset();
+    request.scenario.concurrency = 1;
+    request.scenario.requests = 1;
+    request.scenario.isl = 4000;
+    config::add(request.engine, "expert_layer_host", config::text_node("0 s"));
+    config::add(request.engine, "expert_math_rate", config::real_node(rate));
+    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+    EXPECT_TRUE(run.has_value()) << run.error().text();
+    return run ? run->prefill.mean : 0.0;
+  };
+  // 4,000 tokens with 2 of 8 experts of 3 x 4,096 x 14,336 weights in 32 layers, on 4 GPUs of 989 TFLOP/s at most.
+  const double flops = 4000.0 * 2 * 3 * 2.0 * 4096 * 14336 * 32 / 4, least = flops / 989e12;
+  const double slower = prefill_of(0.25) - prefill_of(1.0);  // three times the experts' time
+  EXPECT_GT(slower, 3.0 * least);
+  EXPECT_LT(slower, 2.0 * 3.0 * least);
+}
+
+TEST(ApiServe, the_cache_takes_its_part_of_all_memory_or_of_what_weights_leave) {
+  const auto blocks = [](double use, bool of_free) {
+    ServeRequest request = small_run();
+    config::add(request.engine, "memory_use", config::real_node(use));
+    config::add(request.engine, "memory_of_free", config::boolean_node(of_free));
+    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+    EXPECT_TRUE(run.has_value()) << run.error().text();
+    return run ? static_cast<double>(run->pools.front().blocks) : 0.0;
+  };
+  const double all = blocks(1.0, false);
+  EXPECT_EQ(blocks(1.0, true), all);
+  EXPECT_NEAR(blocks(0.5, true), 0.5 * all, 1.0);
+  EXPECT_LT(blocks(0.5, false), 0.5 * all);
+}
+
 TEST(ApiServe, predictions_have_ranges) {
   ServeRequest request = small_run();
   ASSERT_EQ(serve(ORRERY_SOURCE_DATA_DIR, request)->ranges.size(), 2U);  // the throughput of an open loop is its load

@@ -64,12 +64,14 @@ Result<void> BuiltPool::finish() {
   price_ = std::make_unique<ProgramPrice>(
       *in.model, in.cluster, in.stack, job, plan(),
       PriceOptions{in.settings.largest_graph, exact, in.settings.speculative_tokens, tokens_per_step(in.settings),
-                   in.settings.draft_layers, in.settings.expert_layer_host, in.settings.expert_rate});
+                   in.settings.draft_layers, in.settings.expert_layer_host, in.settings.expert_rate,
+                   in.settings.expert_math_rate, in.settings.draft_host});
   const std::int64_t ranks = in.degrees.attention_dp;
   constexpr std::int64_t kMostActivated = 16384;
   memory_ = price_->memory(std::min(in.settings.max_batched_tokens, kMostActivated) * ranks);
-  const Bytes usable = in.settings.memory_use * in.cluster.accelerator.memory;
-  const Bytes left = usable - memory_.weights - memory_.activations - kContext;
+  const Bytes all = in.cluster.accelerator.memory, taken = memory_.weights + memory_.activations + kContext;
+  const Bytes usable = in.settings.memory_of_free ? all : in.settings.memory_use * all;
+  const Bytes left = (in.settings.memory_of_free ? in.settings.memory_use : 1.0) * (usable - taken);
   const Bytes block = static_cast<double>(in.settings.block_tokens) * memory_.kv_per_token;
   shape_.ranks = ranks;
   shape_.blocks =

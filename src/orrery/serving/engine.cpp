@@ -122,6 +122,7 @@ void Engine::plan(Ticks now) {
   }
   const bool mixes = settings_.scheduler == Scheduler::mixed;
   bool preempted = false;
+  wait_left_ = 0;
   if (mixes) { preempted = make_room_for_decodes(); }
   std::int64_t budget = settings_.max_batched_tokens * shape_.ranks - (mixes ? decodes_ : 0);
   if (mixes && decodes_ > 0) {
@@ -141,7 +142,7 @@ void Engine::plan(Ticks now) {
   }
   if (!mixes) { preempted = make_room_for_decodes() || preempted; }
   // After a preemption nothing was admitted, and blocks are free: the next iteration tries.
-  blocked_ = !preempted && (!waiting_.empty() || running() >= most_running());
+  blocked_ = !preempted && wait_left_ == 0 && (!waiting_.empty() || running() >= most_running());
   if (decodes_ > 0) {
     start_decodes(now, preempted);
     return;
@@ -197,6 +198,7 @@ void Engine::start_decodes(Ticks now, bool once) {
   std::int64_t most = finishes_.top().step - step_;
   most = std::min(most, (line_.last - contexts) / decodes_ + 1);
   if (settings_.scheduler != Scheduler::static_batch) { most = steps_without_shortage(most); }
+  if (wait_left_ > 0) { most = std::min(most, wait_left_); }
   if (!unseen_.empty()) { most = std::min(most, std::max<std::int64_t>(1, to_next_look(0))); }
   if (once || shape_.jumps == Jumps::stepped) { most = 1; }
   ORRERY_ASSERT(most >= 1);

@@ -149,6 +149,8 @@ class Engine {
   void admit(const Waiting& waiting, const Offer& offer, Ticks now);
   void load_from_tiers(std::span<const std::uint32_t> blocks);
   void admit_waiting(std::int64_t budget, Ticks now);
+  // Decode steps that prompts still wait for others, by balance_wait and batch_wait.
+  [[nodiscard]] std::int64_t steps_to_wait();
   [[nodiscard]] std::int64_t continue_prompts(std::int64_t budget);
   bool make_room_for_decodes();
   void preempt_last();
@@ -179,9 +181,11 @@ class Engine {
   std::vector<Outcome>& outcomes_;
 
   std::deque<Waiting> waiting_;
-  std::vector<Waiting> unseen_;  // arrived since the last look
-  std::int64_t poll_ = 1;        // steps between looks
-  std::int64_t looked_ = 0;      // step of a look
+  std::vector<Waiting> unseen_;    // arrived since the last look
+  std::int64_t poll_ = 1;          // steps between looks
+  std::int64_t looked_ = 0;        // step of a look
+  std::int64_t waits_since_ = -1;  // step since which the queue could be admitted; -1: it is empty, or none fit
+  std::int64_t wait_left_ = 0;     // steps_to_wait() when the iterations in progress were formed
   std::vector<Sequence> slots_;
   struct Admitted {
     std::uint32_t slot;

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "orrery/core/error.hpp"
+#include "orrery/core/integers.hpp"
 #include "orrery/serving/engine.hpp"
 
 namespace orrery::serving {
@@ -117,6 +118,7 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
   if (waiting.kept > 0 && waiting.generated > 0 && shape_.swap_token > 0) {
     swaps_ += waiting.kept * shape_.swap_token;
   }
+  waits_since_ = -1;
   admitted_.push_back({slot, s.admission});
   prefilling_.push_back(slot);
   planned_.push_back({slot, offer.tokens});
@@ -134,7 +136,25 @@ void Engine::load_from_tiers(std::span<const std::uint32_t> blocks) {
   }
 }
 
+// Prompts wait for others while sequences decode, so that fewer iterations have prompts: until every rank of attention
+// dp has one, or until they fill their part of the budget.
+std::int64_t Engine::steps_to_wait() {
+  if (settings_.balance_wait == 0 && settings_.batch_wait == 0) { return 0; }
+  if (waiting_.empty()) { waits_since_ = -1; }
+  if (waiting_.empty() || running() >= most_running()) { return 0; }
+  if (waits_since_ < 0) { waits_since_ = step_; }
+  if (decodes_ == 0 || !prefilling_.empty() || waiting_.front().kept > 0) { return 0; }
+  std::int64_t tokens = waiting_tokens_;
+  for (const Waiting& unseen : unseen_) { tokens -= tokens_of(unseen); }
+  const bool fills = real(tokens) >= settings_.batch_wait_part * real(settings_.max_batched_tokens * shape_.ranks);
+  std::int64_t most = fills ? 0 : settings_.batch_wait;
+  if (std::ssize(waiting_) < shape_.ranks) { most = std::max(most, settings_.balance_wait); }
+  return std::max<std::int64_t>(0, waits_since_ + token_steps(settings_, most) - step_);
+}
+
 void Engine::admit_waiting(std::int64_t budget, Ticks now) {
+  wait_left_ = steps_to_wait();
+  if (wait_left_ > 0) { return; }
   while (!waiting_.empty() && budget > 0 && running() < most_running()) {
     const Waiting head = waiting_.front();
     const Offer offer = offer_of(head, budget);

@@ -13,60 +13,87 @@ namespace orrery::config {
 
 using serving::EngineSettings;
 
+namespace {
+
+// Times and rates, which the program's prices do not have.
+void add_prices(Record<EngineSettings>& record) {
+  using E = EngineSettings;
+  record.optional("step_host", &E::step_host, "host time of an iteration that the device waits for")
+      .optional("expert_layer_host", &E::expert_layer_host,
+                "host time to launch a layer with experts in an iteration with prompts, which takes at least the sum")
+      .optional("expert_rate", &E::expert_rate,
+                "part of the rate of memory that grouped GEMMs reach where weights are stored narrower than they are "
+                "multiplied or the accelerator has no 4-bit matrix units (kernels of that generation)",
+                {.min = 0.05, .max = 1.0})
+      .optional("expert_math_rate", &E::expert_math_rate, "the same of the rate of arithmetic",
+                {.min = 0.05, .max = 1.0})
+      .optional("draft_host", &E::draft_host,
+                "host time for each sequence of an iteration with drafts that the device waits for")
+      .optional("transfer_setup", &E::transfer_setup,
+                "time of a request between a prefill and a decode engine (handshake, polling), besides its bytes")
+      .optional("request_overhead", &E::request_overhead,
+                "time of a request outside the engine before its first token (HTTP, tokeniser)");
+}
+
+}  // namespace
+
 const Record<EngineSettings>& Described<EngineSettings>::record() {
   using E = EngineSettings;
-  static const auto record =
-      Record<E>("engine", "The scheduler of an inference engine.")
-          .optional("name", &E::name, "name; default: the file's name")
-          .optional("description", &E::description, "the engine and its version")
-          .required("stack", &E::stack, "software-stack profile of its kernels", {.nonempty = true})
-          .optional("scheduler", &E::scheduler,
-                    "mixed: an iteration has a token of each running sequence and parts of prompts; prefill-first: "
-                    "prompts run in iterations of their own, before others; static: one batch after the other")
-          .optional("policy", &E::policy, "order of the queue: fcfs, or priority (the column of a trace; 0 is first)")
-          .optional("reserve", &E::reserve,
-                    "what must fit in the cache to admit a request: the next chunk, its prompt, an estimate of what "
-                    "running requests will need, or its whole prompt and output")
-          .optional("reserve_ratio", &E::reserve_ratio,
-                    "reserve estimate: expected part of the tokens that requests may still generate",
-                    {.min = 0.0, .max = 1.0})
-          .optional("preemption", &E::preemption, "keys and values of a preempted request: recompute or swap")
-          .optional("max_batched_tokens", &E::max_batched_tokens, "tokens of an iteration at most", {.min = 1})
-          .optional("max_sequences", &E::max_sequences, "sequences that run at a time at most", {.min = 1})
-          .optional("chunked_prefill", &E::chunked_prefill, "prompts may be cut to fill an iteration")
-          .optional("long_prefill_threshold", &E::long_prefill_threshold,
-                    "tokens of one prompt in an iteration at most; 0: no limit", {.min = 0})
-          .optional("block_tokens", &E::block_tokens, "tokens of a block of the cache", {.min = 1, .max = 4096})
-          .optional("blocks", &E::blocks, "blocks of the cache; 0: what memory leaves", {.min = 0})
-          .optional("memory_use", &E::memory_use, "part of device memory that the engine takes",
-                    {.min = 0.05, .max = 1.0})
-          .optional("prefix_cache", &E::prefix_cache, "blocks of prompts are kept and found again by content")
-          .optional("speculative_tokens", &E::speculative_tokens,
-                    "drafts that a decode iteration verifies (MTP, EAGLE); 0: no speculation", {.min = 0, .max = 64})
-          .optional("acceptance", &E::acceptance, "probability that a draft is accepted if those before it are",
-                    {.min = 0.0, .max = 1.0})
-          .optional("draft_layers", &E::draft_layers, "layers of the draft model, each like one of the model's",
-                    {.min = 0.0, .max = 1000.0})
-          .optional("largest_graph", &E::largest_graph,
-                    "sequences of the largest captured decode graph; 0: nothing is captured", {.min = 0})
-          .optional("poll_interval", &E::poll_interval,
-                    "decode iterations between looks at new requests; an idle engine and one that has just run prompts "
-                    "looks at once",
-                    {.min = 1, .max = 1000000})
-          .optional("step_host", &E::step_host, "host time of an iteration that the device waits for")
-          .optional(
-              "expert_layer_host", &E::expert_layer_host,
-              "host time to launch a layer with experts in an iteration with prompts, which takes at least the sum")
-          .optional("expert_rate", &E::expert_rate,
-                    "part of the rates of memory and arithmetic that grouped GEMMs reach where weights are stored "
-                    "narrower than they are multiplied or the accelerator has no 4-bit matrix units (kernels of that "
-                    "generation)",
-                    {.min = 0.05, .max = 1.0})
-          .optional("transfer_setup", &E::transfer_setup,
-                    "time of a request between a prefill and a decode engine (handshake, polling), besides its bytes")
-          .optional("request_overhead", &E::request_overhead,
-                    "time of a request outside the engine before its first token (HTTP, tokeniser)")
-          .optional("sources", &E::sources, "figure: where it was read");
+  static const Record<E> record = [] {
+    Record<E> fields("engine", "The scheduler of an inference engine.");
+    fields.optional("name", &E::name, "name; default: the file's name")
+        .optional("description", &E::description, "the engine and its version")
+        .required("stack", &E::stack, "software-stack profile of its kernels", {.nonempty = true})
+        .optional("scheduler", &E::scheduler,
+                  "mixed: an iteration has a token of each running sequence and parts of prompts; prefill-first: "
+                  "prompts run in iterations of their own, before others; static: one batch after the other")
+        .optional("policy", &E::policy, "order of the queue: fcfs, or priority (the column of a trace; 0 is first)")
+        .optional("reserve", &E::reserve,
+                  "what must fit in the cache to admit a request: the next chunk, its prompt, an estimate of what "
+                  "running requests will need, or its whole prompt and output")
+        .optional("reserve_ratio", &E::reserve_ratio,
+                  "reserve estimate: expected part of the tokens that requests may still generate",
+                  {.min = 0.0, .max = 1.0})
+        .optional("preemption", &E::preemption, "keys and values of a preempted request: recompute or swap")
+        .optional("max_batched_tokens", &E::max_batched_tokens, "tokens of an iteration at most", {.min = 1})
+        .optional("max_sequences", &E::max_sequences, "sequences that run at a time at most", {.min = 1})
+        .optional("chunked_prefill", &E::chunked_prefill, "prompts may be cut to fill an iteration")
+        .optional("long_prefill_threshold", &E::long_prefill_threshold,
+                  "tokens of one prompt in an iteration at most; 0: no limit", {.min = 0})
+        .optional("block_tokens", &E::block_tokens, "tokens of a block of the cache", {.min = 1, .max = 4096})
+        .optional("blocks", &E::blocks, "blocks of the cache; 0: what memory leaves", {.min = 0})
+        .optional("memory_use", &E::memory_use, "part of device memory that the engine takes",
+                  {.min = 0.05, .max = 1.0})
+        .optional("memory_of_free", &E::memory_of_free,
+                  "memory_use is the cache's part of the memory that weights and activations leave, instead of the "
+                  "engine's part of all memory")
+        .optional("prefix_cache", &E::prefix_cache, "blocks of prompts are kept and found again by content")
+        .optional("speculative_tokens", &E::speculative_tokens,
+                  "drafts that a decode iteration verifies (MTP, EAGLE); 0: no speculation", {.min = 0, .max = 64})
+        .optional("acceptance", &E::acceptance, "probability that a draft is accepted if those before it are",
+                  {.min = 0.0, .max = 1.0})
+        .optional("draft_layers", &E::draft_layers, "layers of the draft model, each like one of the model's",
+                  {.min = 0.0, .max = 1000.0})
+        .optional("largest_graph", &E::largest_graph,
+                  "sequences of the largest captured decode graph; 0: nothing is captured", {.min = 0})
+        .optional("poll_interval", &E::poll_interval,
+                  "decode iterations between looks at new requests; an idle engine and one that has just run prompts "
+                  "looks at once",
+                  {.min = 1, .max = 1000000})
+        .optional("balance_wait", &E::balance_wait,
+                  "attention dp: decode iterations that prompts wait at most until every rank has one; 0: prompts do "
+                  "not wait",
+                  {.min = 0, .max = 1000000})
+        .optional("batch_wait", &E::batch_wait,
+                  "decode iterations that prompts wait at most until they fill batch_wait_part of max_batched_tokens; "
+                  "0: prompts do not wait",
+                  {.min = 0, .max = 1000000})
+        .optional("batch_wait_part", &E::batch_wait_part,
+                  "part of max_batched_tokens that prompts fill before they need not wait", {.min = 0.0, .max = 1.0});
+    add_prices(fields);
+    fields.optional("sources", &E::sources, "figure: where it was read");
+    return fields;
+  }();
   return record;
 }
 
@@ -91,9 +118,12 @@ double tokens_per_step(const EngineSettings& settings) {
   return tokens;
 }
 
+std::int64_t token_steps(const EngineSettings& settings, std::int64_t iterations) {
+  return std::llround(static_cast<double>(iterations) * tokens_per_step(settings));
+}
+
 std::int64_t poll_steps(const EngineSettings& settings) {
-  return std::max<std::int64_t>(1,
-                                std::llround(static_cast<double>(settings.poll_interval) * tokens_per_step(settings)));
+  return std::max<std::int64_t>(1, token_steps(settings, settings.poll_interval));
 }
 
 std::int64_t captured_size(std::int64_t sequences, std::int64_t largest) {

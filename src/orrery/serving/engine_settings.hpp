@@ -43,15 +43,21 @@ struct EngineSettings {
   std::int64_t block_tokens = 16;           // of a block of the cache
   std::int64_t blocks = 0;                  // of the cache; 0: what memory leaves
   double memory_use = 0.9;                  // part of device memory that the engine takes
+  bool memory_of_free = false;              // memory_use counts what weights and activations leave
   bool prefix_cache = true;
   std::int64_t speculative_tokens = 0;  // drafts that each decode iteration verifies; 0: no speculation
   double acceptance = 0.7;              // of a draft, if all before it are accepted
   double draft_layers = 1.0;            // layers of the draft model, each like one of the model's
   std::int64_t largest_graph = 512;     // sequences of the largest captured decode graph; 0: nothing is captured
   std::int64_t poll_interval = 1;       // decode iterations between looks at new requests
+  std::int64_t balance_wait = 0;        // decode iterations that prompts wait until every rank of attention dp has one
+  std::int64_t batch_wait = 0;          // decode iterations that prompts wait until they fill batch_wait_part
+  double batch_wait_part = 1.0;         // of max_batched_tokens
   Seconds step_host;                    // of an iteration, not hidden by the device
   Seconds expert_layer_host;            // to launch a layer with experts of an iteration with prompts, kernel by kernel
   double expert_rate = 1.0;             // see its help
+  double expert_math_rate = 1.0;        // see its help
+  Seconds draft_host;                   // of each sequence of an iteration with drafts
   Seconds transfer_setup{2e-3};         // of a request between a prefill and a decode engine, besides its bytes
   Seconds request_overhead;             // of a request, before it is in the queue and after its first token
   hardware::Sources sources;
@@ -62,6 +68,9 @@ struct EngineSettings {
 
 // Steps of a token each between looks at new requests: an iteration with drafts has several.
 [[nodiscard]] std::int64_t poll_steps(const EngineSettings& settings);
+
+// The same for a number of decode iterations.
+[[nodiscard]] std::int64_t token_steps(const EngineSettings& settings, std::int64_t iterations);
 
 // Sequences that a captured graph of at least `sequences` runs: 1, 2, 4, then multiples of 8.
 [[nodiscard]] std::int64_t captured_size(std::int64_t sequences, std::int64_t largest);

@@ -56,6 +56,9 @@ RandomCase random_case() {
   s.max_batched_tokens = *rc::gen::element<std::int64_t>(32, 100, 1000);
   s.chunked_prefill = *rc::gen::arbitrary<bool>();
   s.poll_interval = *rc::gen::element<std::int64_t>(1, 1, 3, 10);
+  s.balance_wait = *rc::gen::element<std::int64_t>(0, 0, 5);
+  s.batch_wait = *rc::gen::element<std::int64_t>(0, 0, 7);
+  s.batch_wait_part = 0.8;
   s.long_prefill_threshold = *rc::gen::element<std::int64_t>(0, 24);
   const std::int64_t later = (options.turns - 1) * (options.output + options.turn_input);
   const std::int64_t longest = options.input + options.output + later + 2 * s.block_tokens;
@@ -64,6 +67,7 @@ RandomCase random_case() {
     c.fleet.shape.tiers.push_back({*rc::gen::element<std::int64_t>(0, 40, 1000, 1'000'000),
                                    *rc::gen::element<Ticks>(0, 5000), *rc::gen::element<Ticks>(0, 100'000)});
   }
+  c.fleet.shape.ranks = *rc::gen::element<std::int64_t>(1, 1, 3);
   c.fleet.shape.swap_token = s.preemption == Preemption::swap ? 1000 : 0;
   c.fleet.price.line = *rc::gen::element<std::int64_t>(50, 1000, 1 << 20);
   c.fleet.replicas = *rc::gen::element<std::int64_t>(1, 3);
@@ -391,6 +395,41 @@ TEST(Engine, a_prompt_is_cut_to_the_token_budget) {
   const double first = 10e-3 + 150 * 100e-6;
   EXPECT_NEAR(seconds_of(run.outcomes[0].first), first, 1e-12);
   EXPECT_NEAR(seconds_of(run.outcomes[1].first), first + 10e-3 + 50 * 100e-6 + 20e-6 + 101 * 0.1e-6, 1e-12);
+}
+
+// The second prompt arrives in the first decode step of the first. It is queued when that step has ended, and waits 5
+// more: contexts 101 to 106.
+Workload two_requests() {
+  Workload load = load_of(2, 0.0, 100, 50, 1.0, 1);
+  load.requests[1].arrival = ticks_of(Seconds(10e-3 + 100 * 100e-6 + 1e-6));
+  return load;
+}
+
+TEST(Engine, prompts_wait_until_they_fill_a_batch_or_the_steps_are_over) {
+  for (const bool of_ranks : {false, true}) {
+    TestFleet fleet;
+    fleet.shape.ranks = of_ranks ? 2 : 1;
+    (of_ranks ? fleet.settings.balance_wait : fleet.settings.batch_wait) = 5;
+    Workload load = two_requests();
+    const FleetRun run = fleet.run(load);
+    const double waited = 6 * (10e-3 + 20e-6) + 0.1e-6 * (101 + 102 + 103 + 104 + 105 + 106);
+    EXPECT_NEAR(seconds_of(run.outcomes[1].scheduled - run.outcomes[0].first), waited, 1e-12);
+  }
+}
+
+TEST(Engine, prompts_that_fill_a_batch_do_not_wait) {
+  for (const bool of_ranks : {false, true}) {
+    TestFleet fleet;
+    fleet.shape.ranks = of_ranks ? 2 : 1;
+    (of_ranks ? fleet.settings.balance_wait : fleet.settings.batch_wait) = 5;
+    fleet.settings.max_batched_tokens = 200;
+    Workload load = load_of(3, 0.0, 100, 50, 1.0, 1);  // the third waits for nobody, together with the second
+    load.requests[1].arrival = load.requests[2].arrival = two_requests().requests[1].arrival;
+    const FleetRun run = fleet.run(load);
+    const double one_step = 10e-3 + 20e-6 + 0.1e-6 * 101;
+    EXPECT_NEAR(seconds_of(run.outcomes[1].scheduled - run.outcomes[0].first), one_step, 1e-12);
+    EXPECT_EQ(run.outcomes[2].scheduled, run.outcomes[1].scheduled);
+  }
 }
 
 // A cache of 10 blocks of 4: two prompts of 16 (4 blocks each) grow until one must leave; it starts again at the end.

@@ -22,6 +22,15 @@ bool is_attention(const parallel::Item& item) {
   return item.kernel() != nullptr && item.kernel()->kernel.kind == hardware::KernelKind::attention;
 }
 
+// Items whose work depends on the tokens of all ranks: those of experts, but for the router, a rank's own copies of its
+// tokens, and their way to the experts and back, for which the rank with most tokens counts.
+bool is_of_all_ranks(std::string_view name) {
+  if (!name.starts_with("experts.")) { return false; }
+  name.remove_prefix(std::string_view("experts.").size());
+  return name.starts_with("in") || name.starts_with("out") || name.starts_with("activation") ||
+         name.starts_with("bias") || name.ends_with("sort");
+}
+
 // Pairs of queries and keys of a causal prompt; windowed as operators count them (operators_core.cpp).
 double causal_pairs(double length, double window) {
   const double reach = window > 0.0 ? std::min(window, length) : length;
@@ -86,7 +95,7 @@ Seconds ProgramPrice::kernel_time(parallel::KernelLaunch launch) const {
   const bool is_new = fabric_.cluster().accelerator.peak(hardware::Precision::fp4) > FlopsPerSecond(0);
   if (launch.kernel.grouped && (launch.kernel.weight_only || !is_new)) {
     launch.kernel.bytes /= options_.expert_rate;
-    launch.kernel.rate *= options_.expert_rate;
+    launch.kernel.rate *= options_.expert_math_rate;
   }
   return parallel::price_kernel(launch, fabric_);
 }
@@ -112,7 +121,13 @@ void ProgramPrice::add_stage(Table& table, const parallel::Program& program, con
   for (const auto& use : chunk.forward) {
     const parallel::Block& block = program.block(use.work);
     if (block.name.starts_with("head")) { continue; }
-    table.linear += time_of(block, false, static_cast<double>(use.repeat));
+    const auto repeat = static_cast<double>(use.repeat);
+    table.linear += time_of(block, false, repeat);
+    for (const auto& item : block.items) {
+      if (item.kernel() != nullptr && is_of_all_ranks(item.name)) {
+        table.experts += repeat * kernel_time(*item.kernel());
+      }
+    }
   }
   for (const auto& use : chunk.decode) {
     const parallel::Block& block = program.block(use.work);
@@ -185,7 +200,7 @@ DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
   const Table& draft = table(captured_size(per_rank(sequences), options_.largest_graph));
   const double part = options_.draft_layers / static_cast<double>(model_.layers);
   const Ticks drafting = ticks_of(part * draft.decode + draft.head);
-  line.at += options_.drafts * drafting;
+  line.at += options_.drafts * drafting + ticks_of(real(per_rank(sequences)) * options_.draft_host);
   line.at = std::llround(static_cast<double>(line.at) / options_.tokens_per_step);
   line.per_token = std::llround(static_cast<double>(line.per_token) / options_.tokens_per_step);
   return line;
@@ -225,7 +240,7 @@ void ProgramPrice::find_prompt_cores() {
 Seconds ProgramPrice::prompt_time(std::span<const Chunk> chunks) const {
   if (chunks.empty()) { return {}; }
   const auto count = static_cast<std::int64_t>(chunks.size());
-  const double share = 1.0 / static_cast<double>(plan_.dp);  // of a rank
+  const double share = real(ceil_div(count, plan_.dp)) / real(count);  // of the rank with most
   Seconds time;
   for (const PromptCore& core : prompt_cores_) {
     double pairs = 0.0, tokens = 0.0, seen = 0.0;
@@ -262,14 +277,19 @@ Seconds ProgramPrice::linear_time(std::int64_t tokens) {
   return Seconds(time);
 }
 
+Seconds ProgramPrice::expert_time(std::int64_t tokens) {
+  return 0.5 * (table(below(tokens)).experts + table(above(tokens)).experts);
+}
+
 Ticks ProgramPrice::mixed(const MixedStep& step) {
   std::int64_t tokens = step.decodes, longest = 0;
   for (const Chunk& chunk : step.chunks) {
     tokens += chunk.tokens;
     longest = std::max(longest, chunk.tokens);
   }
-  const std::int64_t of_rank = std::max(per_rank(tokens), plan_.dp > 1 ? ceil_div(longest, plan_.pp) : 0);
+  const std::int64_t mean = per_rank(tokens), of_rank = std::max(mean, plan_.dp > 1 ? ceil_div(longest, plan_.pp) : 0);
   Seconds time = linear_time(of_rank);
+  if (of_rank > mean) { time += expert_time(mean) - expert_time(of_rank); }
   if (step.sampling > 0) { time += table(captured_size(per_rank(step.sampling), options_.largest_graph)).head; }
   time += prompt_time(step.chunks);
   // A prompt of which one token is left joins a captured decode step.

@@ -39,8 +39,10 @@ struct PriceOptions {
   double tokens_per_step = 1.0;
   double draft_layers = 1.0;
   Seconds expert_host;  // of the host, for each layer with experts in an iteration with prompts
-  // Of grouped GEMMs by kernels of generations before 4-bit matrix units, and of narrow weights.
-  double expert_rate = 1.0;
+  // Of grouped GEMMs by kernels of generations before 4-bit matrix units, and of narrow weights: parts of the rates of
+  // memory and arithmetic.
+  double expert_rate = 1.0, expert_math_rate = 1.0;
+  Seconds draft_host;  // of the host, for each sequence of an iteration with drafts
 };
 
 // What one engine runs on.
@@ -71,6 +73,7 @@ class ProgramPrice final : public StepPrice {
   // Of `m` sequences or tokens on each rank.
   struct Table {
     Seconds linear, decode, head;  // without attention over the cache; linear and decode without the head
+    Seconds experts;  // of linear: grouped GEMMs and what is next to them, whose tokens come from all ranks
     std::vector<Core> cores;
     std::vector<Ticks> at;  // [octave of the context]: attention, all cores
   };
@@ -94,6 +97,7 @@ class ProgramPrice final : public StepPrice {
   [[nodiscard]] Ticks core_at(Table& table, std::size_t octave);
   [[nodiscard]] DecodeLine core_line(std::int64_t sequences, std::int64_t contexts);
   [[nodiscard]] Seconds linear_time(std::int64_t tokens);
+  [[nodiscard]] Seconds expert_time(std::int64_t tokens);
   [[nodiscard]] Seconds prompt_time(std::span<const Chunk> chunks) const;
 
   const workload::Model& model_;

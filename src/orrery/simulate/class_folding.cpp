@@ -247,6 +247,7 @@ class FlowJobBuilder {
     }
     for (const GroupFamily& family : job.families) { kinds_.push_back(kind_of(family.name)); }
     groups_.resize(job.families.size());
+    slots_.resize(job.classes.size());
     if (uses_pool(cluster, job)) { use_pool(); }
   }
 
@@ -282,15 +283,15 @@ class FlowJobBuilder {
   }
 
   // Of a folded job: members of the group near a rank that accesses the same bytes as they.
-  void count_members(const NodeTask& task, std::optional<std::uint32_t> family, std::uint32_t rank) {
-    if (!colours_ || !blocks_ || !is_combined(task)) { return; }
+  void count_members(std::uint32_t group, std::optional<std::uint32_t> family, std::uint32_t rank) {
+    if (!colours_ || !blocks_) { return; }
     std::vector<std::uint32_t> members(family ? 0 : job_.ranks());
     std::iota(members.begin(), members.end(), 0U);
     if (family) {
       members = list_of(job_.members(job_.families[*family], *job_.group_of(job_.families[*family], rank)));
     }
     for (std::uint32_t level = 0; level < blocks_->levels(); ++level) {
-      flow_.pool.members[{task.group, flow_.simulated[rank], level}] = blocks_->near(level, rank, members);
+      flow_.pool.members[{group, flow_.simulated[rank], level}] = blocks_->near(level, rank, members);
     }
   }
 
@@ -299,25 +300,65 @@ class FlowJobBuilder {
     return static_cast<std::uint32_t>(flow_.kinds.size() - 1);
   }
 
-  void add_rank(std::uint32_t rank) {
-    const std::size_t c = rank / job_.class_ranks;
-    const Peers peers(job_, c);
+  // What the nodes of a class use, in the order of their first use.
+  struct Slots {
+    std::vector<std::uint32_t> families;       // NodeTask::group is 1 + number of the family
+    std::vector<std::uint32_t> combined;       // the same number, or 0: members access the same bytes together
+    std::vector<std::uint32_t> peers;          // NodeTask::peer is a position here: the first message to the peer
+    std::optional<std::uint32_t> shared_rank;  // whose graph is that of the class
+  };
+
+  // The graph of a class with slots. Adds what is in them to `slots`.
+  [[nodiscard]] RankGraph graph_with_slots(std::size_t c, Slots& slots) const {
     RankGraph graph = job_.classes[c].graph;
+    const Peers peers(job_, c);
+    std::vector<bool> is_used(job_.families.size() + 1, false);
+    std::map<Peers::Distance, std::uint32_t> peer_slots;
     for (std::uint32_t node = 0; node < graph.nodes.size(); ++node) {
       NodeTask& task = graph.nodes[node];
-      if (task.group == kWholeMachine) {
-        count_members(task, std::nullopt, rank);
-      } else if (has_group(task)) {
-        const std::uint32_t family = task.group - 1;
-        task.group = group_of(family, rank);
-        count_members(task, family, rank);
+      if (!uses_group(task)) { task.group = kWholeMachine; }
+      if (uses_group(task) && !is_used[task.group]) {
+        is_used[task.group] = true;
+        slots.families.push_back(task.group - 1);
       }
+      const bool is_new_combined = is_combined(task) && std::find(slots.combined.begin(), slots.combined.end(),
+                                                                  task.group) == slots.combined.end();
+      if (is_new_combined) { slots.combined.push_back(task.group); }
       if (!is_message(task)) { continue; }
-      const std::uint32_t peer = peers.of(node, rank);
-      task.peer = flow_.simulated[peer];
-      task.dimensions = static_cast<std::uint16_t>(parallel::crossed_dimension(layout_, rank, peer));
+      const auto [found, is_new] =
+          peer_slots.try_emplace(peers.distance(node), static_cast<std::uint32_t>(slots.peers.size()));
+      if (is_new) { slots.peers.push_back(node); }
+      task.peer = found->second;
     }
-    flow_.job.rank_graphs.push_back(std::move(graph));
+    return graph;
+  }
+
+  [[nodiscard]] RankBinding binding_of(std::uint32_t rank, const Slots& slots) {
+    RankBinding binding;
+    binding.groups.assign(job_.families.size() + 1, kWholeMachine);
+    for (const std::uint32_t family : slots.families) { binding.groups[family + 1] = group_of(family, rank); }
+    for (const std::uint32_t slot : slots.combined) {
+      count_members(binding.groups[slot], slot == kWholeMachine ? std::nullopt : std::optional(slot - 1), rank);
+    }
+    const Peers peers(job_, rank / job_.class_ranks);
+    for (const std::uint32_t message : slots.peers) {
+      const std::uint32_t peer = peers.of(message, rank);
+      binding.peers.push_back(
+          {flow_.simulated[peer], static_cast<std::uint16_t>(parallel::crossed_dimension(layout_, rank, peer))});
+    }
+    return binding;
+  }
+
+  void add_rank(std::uint32_t rank) {
+    const std::size_t c = rank / job_.class_ranks;
+    Slots& slots = slots_[c];
+    if (slots.shared_rank) {
+      flow_.job.rank_graphs.share(*slots.shared_rank, binding_of(rank, slots));
+    } else {
+      slots.shared_rank = static_cast<std::uint32_t>(flow_.job.rank_graphs.size());
+      RankGraph graph = graph_with_slots(c, slots);
+      flow_.job.rank_graphs.push_back(std::move(graph), binding_of(rank, slots));
+    }
     flow_.job.files.push_back(job_.classes[c].file);
     if (colours_) { flow_.job.real_ranks.push_back(rank); }
   }
@@ -370,6 +411,7 @@ class FlowJobBuilder {
   std::optional<PoolBlocks> blocks_;
   std::vector<std::uint32_t> kinds_;                                      // by family
   std::vector<std::unordered_map<std::uint64_t, std::uint32_t>> groups_;  // by family: of its groups
+  std::vector<Slots> slots_;                                              // by class
   std::map<std::pair<std::uint32_t, std::vector<std::uint32_t>>, std::uint32_t> known_;
 };
 

@@ -283,6 +283,9 @@ class Folder {
 
 FoldedJob fold(FlowJob job) {
   if (!job.devices.empty()) { return {std::move(job), "ranks that are alike share the links of the topology"}; }
+  for (std::uint32_t rank = 0; rank < job.job.rank_graphs.size() && job.job.rank_graphs.has_slots(); ++rank) {
+    (void)job.job.rank_graphs.own(rank);
+  }
   Refinement refined(job);
   refined.run();
   FoldedJob made;

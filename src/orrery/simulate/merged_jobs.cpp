@@ -57,8 +57,9 @@ class Merger {
     const std::uint32_t kind = kind_of(job.name);
     add_group(job, "world", ranks, kind);
     for (const Group& group : job.job.groups) { add_group(job, group.name, group.ranks, kind); }
+    RankGraphs graphs = job.job.rank_graphs;
     for (const std::uint32_t rank : ranks) {
-      RankGraph graph = job.job.rank_graphs[rank];
+      RankGraph graph = std::move(graphs.own(rank));
       for (NodeTask& task : graph.nodes) {
         // kWholeMachine: the job's world
         if (has_group(task)) { task.group += first_group + 1; }

@@ -1,6 +1,7 @@
 #include "orrery/validate/serving_rows.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -11,6 +12,7 @@
 #include "orrery/serving/deployment.hpp"
 #include "orrery/validate/facts.hpp"
 #include "orrery/validate/formats.hpp"
+#include "orrery/validate/serving_launch.hpp"
 #include "orrery/validate/spelling.hpp"
 #include "orrery/workload/catalogue.hpp"
 
@@ -54,6 +56,7 @@ const std::array kFields = {
     Field<R>{"max_batched_tokens", &R::max_batched_tokens},
     Field<R>{"engine", &R::engine},
     Field<R>{"engine_version", &R::engine_version},
+    Field<R>{"measured", &R::measured},
 };
 
 constexpr double kMilli = 1e3;
@@ -92,34 +95,6 @@ std::string profile_of(const ServingRow& row) {
   return is_old_vllm(row) ? "vllm-v0" : "vllm-v1";
 }
 
-// Settings that the launch files of InferenceX give to each engine and generation of GPU, whatever the row measured
-// (github:SemiAnalysisAI/InferenceX benchmarks/single_node/fixed_seq_len/dsr1_*, August 2026).
-void set_launch_of_inferencex(const ServingRow& row, serving::EngineSettings& settings) {
-  const bool is_sglang = settings.name == "sglang", is_amd = row.gpu_type.starts_with("MI");
-  const bool is_attention_dp = row.dp_attn.value_or(row.decode_dp_attn.value_or(0)) > 0;
-  if (row.spec_method == "mtp") {
-    // Iterations of 10 tokens a stream (stream_interval) have 22 to 23 with 3 drafts at outputs of 1,024 tokens.
-    constexpr double kAcceptance = 0.63;
-    settings.acceptance = kAcceptance;
-    settings.speculative_tokens = is_sglang && !is_amd ? 2 : 3;
-    if (!is_sglang && is_attention_dp) { settings.speculative_tokens = 1; }
-  }
-  if (row.mode == "disagg") { return; }
-  if (!is_sglang) {
-    settings.max_batched_tokens =
-        std::max<std::int64_t>(8192, std::llround(row.load.value_or(0.0)) + std::llround(*row.isl) + 64);
-  } else if (is_amd) {
-    settings.max_batched_tokens = row.gpu_type == "MI300X" ? 131'072 : 196'608;
-  } else {
-    constexpr double kFewClients = 16.0;
-    const bool is_small = row.precision == "fp8" && row.tp == 4;
-    settings.poll_interval = is_small || row.load.value_or(0.0) < kFewClients ? 10 : 30;
-    settings.max_batched_tokens = is_small                                             ? 8192
-                                  : row.precision == "fp8" && row.spec_method != "mtp" ? 32'768
-                                                                                       : 16'384;
-  }
-}
-
 // Degrees of a worker on `gpus` devices. dp_attn is a flag in tables of InferenceX, and else a degree.
 serving::Degrees degrees_of(const ServingRow& row, std::int64_t gpus, std::optional<std::int64_t> tp,
                             std::optional<std::int64_t> ep, std::optional<std::int64_t> dp_attn) {
@@ -146,6 +121,21 @@ serving::Degrees degrees_of(const ServingRow& row, std::int64_t gpus, std::optio
   return d;
 }
 
+// AIConfigurator's copies of InferenceX's rows multiply tp by ep where experts are shared out over all ranks (tp 16, ep
+// 4 is tp 4, ep 4: the times are those of tp 4), and state attention dp over all ranks as tp x dp GPUs.
+ServingRow with_true_degrees(ServingRow row) {
+  if (row.family != "aic_silicon" || row.mode != "agg" || !is_of_inferencex(row) || !row.tp || !row.ep) { return row; }
+  const std::int64_t tp = *row.tp, ep = *row.ep, dp = row.dp_attn.value_or(1);
+  if (dp == 1 && ep > 1 && tp == ep * ep) {
+    row.tp = ep;
+    row.gpus = ep;
+  } else if (dp > 1 && dp == tp && ep == tp * dp) {
+    row.tp = 1;
+    row.ep = row.gpus = dp;
+  }
+  return row;
+}
+
 // Where a table gives no degrees: the smallest power of two whose devices hold the weights in 60 % of their memory.
 std::int64_t usual_tp(const workload::Model& model, const hardware::Accelerator& accelerator, double element,
                       std::int64_t most) {
@@ -159,7 +149,7 @@ std::int64_t usual_tp(const workload::Model& model, const hardware::Accelerator&
 class RowRun {
  public:
   RowRun(const ServingRow& row, const std::string& data_directory)
-      : row_(row), data_directory_(data_directory), catalogue_(data_directory) {}
+      : row_(with_true_degrees(row)), data_directory_(data_directory), catalogue_(data_directory) {}
 
   Skippable<Serving> run() {
     if (!row_.unreadable.empty()) { return skip(row_.unreadable); }
@@ -190,9 +180,6 @@ class RowRun {
     if (!settings) { return settings.error().text(); }
     settings_ = std::move(*settings);
     if (row_.spec_method == "mtp") { settings_.speculative_tokens = 1; }
-    if (row_.family.starts_with("inferencex")) { set_launch_of_inferencex(row_, settings_); }
-    if (row_.max_batch) { settings_.max_sequences = *row_.max_batch; }
-    if (row_.max_batched_tokens) { settings_.max_batched_tokens = *row_.max_batched_tokens; }
     const bool is_batch = row_.load_kind == "static_batch" || row_.load_kind == "burst";
     deployment_.request_overhead_s = is_batch ? 0.0 : settings_.request_overhead.value();
     auto cluster = catalogue_.cluster(std::string(machine_->cluster), 0);
@@ -221,6 +208,11 @@ class RowRun {
     inputs.cluster = std::move(*cluster);
     inputs.stack = std::move(*stack);
     inputs.settings = settings_;
+    std::optional<bool> narrow_cache;
+    set_launch(row_, name, degrees, inputs.settings, narrow_cache);
+    if (narrow_cache) { inputs.stack.storage.narrow_cache = *narrow_cache; }
+    if (row_.max_batch) { inputs.settings.max_sequences = *row_.max_batch; }
+    if (row_.max_batched_tokens) { inputs.settings.max_batched_tokens = *row_.max_batched_tokens; }
     inputs.job.precision = *precision;
     inputs.job.formats.weights = stored_format(row_.precision, *precision);
     inputs.degrees = degrees;
@@ -274,7 +266,8 @@ class RowRun {
     options.input = whole(*row_.isl);
     options.output = whole(*row_.osl);
     if (row_.length_dist.starts_with("uniform[0.8")) { options.range = 0.8; }
-    if (row_.length_dist == "fixed (not stated)") {  // spread as in the tables that state it, with the same mean
+    if (row_.length_dist == "fixed (not stated)" &&
+        !is_in_lock_step()) {  // as in the tables that state it, with the same mean
       constexpr double kLeast = 0.8, kMean = 0.5 * (1.0 + kLeast);
       options.range = kLeast;
       options.input = whole(*row_.isl / kMean);
@@ -307,7 +300,13 @@ class RowRun {
     return serving::generated(options);
   }
 
-  const ServingRow& row_;
+  // Runs of SGLang with prompts of powers of two: all requests end and begin at once.
+  bool is_in_lock_step() const {
+    const auto isl = static_cast<std::uint64_t>(std::llround(*row_.isl));
+    return settings_.name == "sglang" && std::has_single_bit(isl);
+  }
+
+  const ServingRow row_;
   const std::string& data_directory_;
   hardware::Catalogue catalogue_;
   const MachineFacts* machine_ = nullptr;

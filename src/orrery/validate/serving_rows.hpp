@@ -14,7 +14,8 @@
 namespace orrery::validate {
 
 struct ServingRow : Row {
-  std::string model, model_key, precision, gpu_type, mode, spec_method, length_dist, load_kind, engine, engine_version;
+  std::string model, model_key, precision, gpu_type, mode, spec_method, length_dist, load_kind, engine, engine_version,
+      measured;
   std::optional<std::int64_t> gpus, tp, pp, ep, dp_attn, replicas;
   std::optional<std::int64_t> prefill_workers, prefill_gpus, prefill_tp, prefill_ep, prefill_dp_attn;
   std::optional<std::int64_t> decode_workers, decode_gpus, decode_tp, decode_ep, decode_dp_attn;

@@ -1,0 +1,164 @@
+// From github:SemiAnalysisAI/InferenceX: its launch files for one node and fixed lengths (dsr1_*, kimik2.5_*,
+// gptoss_*), those that it had until November 2025 (70b_*), and the flags of its pools on AMD GPUs; files of August
+// 2026 for rows since October 2025.
+#include "orrery/validate/serving_launch.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace orrery::validate {
+
+namespace {
+
+// Of a layer with experts where TensorRT-LLM captures prompts piecewise: half of its profile's.
+constexpr Seconds kPiecewiseHost{1e-3};
+constexpr double kShort = 1024, kLong = 8192;
+
+bool is_amd(const ServingRow& row) { return row.gpu_type.starts_with("MI"); }
+bool is_blackwell(const ServingRow& row) {
+  return row.gpu_type.find("B200") != std::string::npos || row.gpu_type.find("B300") != std::string::npos;
+}
+double clients_of(const ServingRow& row) { return row.load.value_or(0.0); }
+bool has_lengths(const ServingRow& row, double isl, double osl) { return row.isl == isl && row.osl == osl; }
+
+void set_drafts(const ServingRow& row, bool attention_dp, serving::EngineSettings& settings) {
+  // Intervals of 10 iterations between tokens of a stream (stream_interval) have 22 to 23 tokens with 3 drafts at
+  // outputs of 1,024 tokens.
+  constexpr double kAcceptance = 0.63;
+  settings.acceptance = kAcceptance;
+  const bool is_sglang = settings.name == "sglang";
+  settings.speculative_tokens = is_sglang && !is_amd(row) ? 2 : 3;
+  if (!is_sglang && attention_dp) { settings.speculative_tokens = 1; }
+}
+
+// ---- DeepSeek-R1 ----
+
+bool has_piecewise_graphs(const ServingRow& row) {
+  const double clients = clients_of(row);
+  const bool drafts = row.spec_method == "mtp", dp = row.dp_attn.value_or(0) > 0;
+  const bool is_short = has_lengths(row, kShort, kShort), is_prompt = has_lengths(row, kLong, kShort);
+  if (!is_blackwell(row)) { return false; }
+  if (row.precision == "fp4") {
+    if (!drafts) { return is_short && row.tp == 8 && row.ep == 8; }
+    return is_short && (clients == 32 || clients == 64 || (clients == 128 && !dp));
+  }
+  if (!drafts) { return clients >= 64 && (is_short || is_prompt); }
+  return !dp && row.measured >= "2026-02-05" && !(is_short && clients <= 4) && !(is_prompt && clients <= 16);
+}
+
+void set_trtllm_r1(const ServingRow& row, const serving::Degrees& degrees, serving::EngineSettings& settings) {
+  const bool drafts = row.spec_method == "mtp", dp = degrees.attention_dp > 1;
+  const auto clients = std::llround(clients_of(row)), isl = std::llround(*row.isl);
+  settings.memory_use = is_blackwell(row) ? 0.8 : 0.75;
+  const auto round_up = [](std::int64_t tokens) { return (tokens + 63) / 64 * 64; };
+  if (drafts) {
+    const std::int64_t parts = !dp ? 1 : row.precision == "fp8" ? 8 : 4;
+    const std::int64_t sequences = std::max<std::int64_t>(clients / parts, 1);
+    settings.max_sequences = sequences;
+    settings.max_batched_tokens = round_up((settings.speculative_tokens + 1) * sequences + isl + 64);
+  } else {
+    settings.max_batched_tokens = std::max<std::int64_t>(8192, round_up(clients + isl + 64));
+    if (row.precision == "fp8" && has_lengths(row, kShort, kShort) && clients >= 64 && is_blackwell(row)) {
+      settings.batch_wait = 40;
+      settings.batch_wait_part = 0.8;
+    }
+  }
+  if (dp) { settings.balance_wait = 60; }
+  if (has_piecewise_graphs(row)) { settings.expert_layer_host = kPiecewiseHost; }
+}
+
+void set_sglang_r1(const ServingRow& row, const serving::Degrees& degrees, serving::EngineSettings& settings) {
+  const bool drafts = row.spec_method == "mtp", is_fp8 = row.precision == "fp8";
+  if (is_amd(row)) {
+    settings.memory_use = 0.8;
+    settings.max_batched_tokens = row.gpu_type == "MI355X" ? 196'608 : 131'072;
+    return;
+  }
+  constexpr double kFewClients = 16.0;
+  const bool is_small = is_fp8 && row.tp == 4;
+  settings.poll_interval = is_small || clients_of(row) < kFewClients ? 10 : 30;
+  settings.max_batched_tokens = is_small ? 8192 : is_fp8 && !drafts ? 32'768 : 16'384;
+  settings.max_sequences = drafts ? 512 : !is_fp8 ? 256 : is_small ? 32 : 128;
+  settings.memory_use = is_small ? 0.95 : is_fp8 ? 0.82 : 0.85;
+  if (degrees.attention_dp > 1) {
+    settings.poll_interval = 1;
+    settings.max_batched_tokens = 32'768 / degrees.attention_dp;
+    settings.max_sequences /= degrees.attention_dp;
+  }
+  if (row.gpu_type == "H200-SXM") {
+    settings.poll_interval = 1;
+    settings.max_batched_tokens = 32'768;
+  }
+}
+
+// Pools of SGLang on AMD GPUs.
+void set_sglang_pool(std::string_view pool, const serving::Degrees& degrees, serving::EngineSettings& settings) {
+  const bool is_prefill = pool == "prefill";
+  settings.memory_use = is_prefill ? 0.8 : 0.85;
+  if (degrees.attention_dp > 1) {
+    settings.max_sequences = std::max<std::int64_t>(1, (is_prefill ? 24 : 4096) / degrees.attention_dp);
+    return;
+  }
+  settings.max_batched_tokens = 262'144;
+  settings.max_sequences = !is_prefill && degrees.ep > 1 ? 256 : 128;
+}
+
+// ---- other models ----
+
+void set_dense_70b(const ServingRow& row, serving::EngineSettings& settings) {
+  if (settings.name == "tensorrt-llm") {
+    settings.max_batched_tokens = 16'384;
+    if (has_lengths(row, kShort, kShort) && row.tp.value_or(1) < 8) {
+      settings.batch_wait = 20;
+      settings.batch_wait_part = 0.9;
+    }
+  } else if (is_amd(row)) {
+    settings.max_batched_tokens = 131'072;
+    settings.memory_use = 0.94;
+  }
+}
+
+void set_gpt_oss(const ServingRow& row, serving::EngineSettings& settings, std::optional<bool>& narrow_cache) {
+  narrow_cache = is_blackwell(row);
+  if (settings.name == "tensorrt-llm") {
+    settings.max_batched_tokens = 20'000;
+    settings.memory_use = 0.85;
+  } else if (is_amd(row)) {
+    settings.memory_use = 0.95;
+  }
+}
+
+}  // namespace
+
+bool is_of_inferencex(const ServingRow& row) {
+  return row.family.starts_with("inferencex") ||
+         (row.family == "aic_silicon" && row.length_dist.starts_with("uniform[0.8"));
+}
+
+void set_launch(const ServingRow& row, std::string_view pool, const serving::Degrees& degrees,
+                serving::EngineSettings& settings, std::optional<bool>& narrow_cache) {
+  if (!is_of_inferencex(row)) { return; }
+  const bool is_sglang = settings.name == "sglang";
+  if (row.spec_method == "mtp") { set_drafts(row, degrees.attention_dp > 1, settings); }
+  if (row.model_key == "deepseek-r1") {
+    if (is_sglang) { narrow_cache = true; }
+    if (row.mode == "disagg") {
+      if (is_sglang && is_amd(row)) { set_sglang_pool(pool, degrees, settings); }
+    } else if (is_sglang) {
+      set_sglang_r1(row, degrees, settings);
+    } else {
+      set_trtllm_r1(row, degrees, settings);
+    }
+  } else if (row.mode == "disagg") {
+    return;
+  } else if (row.model_key == "llama-3.1-70b") {
+    narrow_cache = is_blackwell(row);
+    set_dense_70b(row, settings);
+  } else if (row.model_key == "gpt-oss-120b") {
+    set_gpt_oss(row, settings, narrow_cache);
+  } else if (row.model_key == "kimi-k2") {
+    narrow_cache = row.precision == "fp4";
+  }
+}
+
+}  // namespace orrery::validate

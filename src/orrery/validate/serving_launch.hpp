@@ -1,0 +1,18 @@
+// Settings that the launch files of a benchmark give to an engine, whatever a row measured.
+#pragma once
+
+#include <optional>
+
+#include "orrery/serving/deployment.hpp"
+#include "orrery/validate/serving_rows.hpp"
+
+namespace orrery::validate {
+
+// Of InferenceX: its own rows, and those that AIConfigurator took from its sweeps.
+[[nodiscard]] bool is_of_inferencex(const ServingRow& row);
+
+// `pool` is "engine", "prefill" or "decode". `narrow_cache` is set where a file states the format of keys and values.
+void set_launch(const ServingRow& row, std::string_view pool, const serving::Degrees& degrees,
+                serving::EngineSettings& settings, std::optional<bool>& narrow_cache);
+
+}  // namespace orrery::validate
