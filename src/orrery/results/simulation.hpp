@@ -32,6 +32,9 @@ struct SimulatedSpan {
   std::uint64_t node = 0;  // id
   std::uint64_t start_ns = 0, end_ns = 0;
   std::string name;
+  // Of a kernel of a plan's training step: the micro-batch, 0 to m - 1, and the chunk of its pipeline stage.
+  std::optional<std::int64_t> micro_batch = {};
+  std::int32_t chunk = 0;
 };
 
 // Kernels of a rank with their operations and bytes of device memory, and those without such figures. Times without
