@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/api/inputs.hpp"
 #include "orrery/api/planned_job.hpp"
 #include "orrery/config/record.hpp"
 #include "orrery/hardware/catalogue.hpp"
@@ -109,7 +110,11 @@ std::string cluster_name(const JobList& list, const std::string& file) {
 
 Result<hardware::Cluster> cluster_of(const hardware::Catalogue& catalogue, const JobList& list, const std::string& file,
                                      std::int64_t devices) {
-  return catalogue.cluster(cluster_name(list, file), devices);
+  ORRERY_TRY(cluster, catalogue.cluster(cluster_name(list, file), devices));
+  if (auto alike = require_alike_nodes(cluster, "--jobs", "a simulation of several jobs"); !alike) {
+    return tl::make_unexpected(std::move(alike).error());
+  }
+  return cluster;
 }
 
 Place place_of_job(const config::Node& node, std::size_t i, std::string_view key) {

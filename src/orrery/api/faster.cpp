@@ -61,11 +61,14 @@ void add_topology_links(const TopologySpec& spec, std::vector<FasterCluster>& cl
 std::vector<FasterCluster> faster_clusters(const Cluster& cluster) {
   std::vector<FasterCluster> clusters;
   clusters.push_back({"compute", [](Cluster& changed) {
-                        for (auto& [precision, rate] : changed.accelerator.matrix_peak) { rate = rate * kFaster; }
-                        changed.accelerator.vector_peak = changed.accelerator.vector_peak * kFaster;
+                        changed.change_accelerators([](hardware::Accelerator& one) {
+                          for (auto& [precision, rate] : one.matrix_peak) { rate = rate * kFaster; }
+                          one.vector_peak = one.vector_peak * kFaster;
+                        });
                       }});
   clusters.push_back({"device memory and reduction", [](Cluster& changed) {
-                        changed.accelerator.memory_bandwidth = changed.accelerator.memory_bandwidth * kFaster;
+                        changed.change_accelerators(
+                            [](hardware::Accelerator& one) { one.memory_bandwidth = one.memory_bandwidth * kFaster; });
                       }});
   if (cluster.topology) {
     add_topology_links(*cluster.topology, clusters);

@@ -48,6 +48,11 @@ Result<results::Generation> generate(const std::string& data_directory, const Ge
   ORRERY_TRY(names, generate::output_names(request.out));
   const hardware::Catalogue catalogue(data_directory);
   ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request.job));
+  if (request.files.classes) {
+    if (auto alike = require_alike_nodes(inputs.cluster, "--classes", "a graph for each stage"); !alike) {
+      return tl::make_unexpected(std::move(alike).error());
+    }
+  }
   ORRERY_TRY(resolved, estimate::resolve(request.job, inputs.model, inputs.cluster, inputs.stack));
   const parallel::Job job = estimate::job_of(request.job, inputs.model, inputs.stack);
   const auto program = parallel::lower(inputs.model, job, resolved.plan, inputs.cluster, inputs.stack);

@@ -41,7 +41,41 @@ Result<workload::Model> with_images_of(const Request& request, workload::Model m
   return workload::with_images(std::move(model), request.images, request.image_size, length);
 }
 
+void check_precisions(const Request& request, const hardware::Accelerator& accelerator, Failure& failure) {
+  if (!(accelerator.peak(request.precision) > FlopsPerSecond(0))) {
+    std::vector<std::string> known;
+    const bool trains = request.task != parallel::Task::inference;
+    for (const auto& [name, peak] : accelerator.matrix_peak) {
+      if (!trains || name != hardware::name_of(hardware::Precision::int8)) { known.push_back(name); }
+    }
+    failure.diagnostics.push_back({{"", 0, 0, "--precision"},
+                                   fmt::format("{} has no {} matrix units; valid: {}", accelerator.name,
+                                               quote(hardware::name_of(request.precision)), join(known, ", "))});
+  }
+  if (request.attention_precision && !(accelerator.peak(*request.attention_precision) > FlopsPerSecond(0))) {
+    failure.diagnostics.push_back({{"", 0, 0, "--attention-precision"},
+                                   fmt::format("{} has no {} matrix units", accelerator.name,
+                                               quote(hardware::name_of(*request.attention_precision)))});
+  }
+}
+
+// Of a cluster whose nodes have several kinds of accelerators.
+void check_kinds_of_nodes(const Request& request, const hardware::Cluster& cluster, Failure& failure) {
+  for (std::size_t i = 1; i < cluster.nodes.size(); ++i) {
+    check_precisions(request, cluster.nodes[i].accelerator, failure);
+  }
+  if (request.task != parallel::Task::inference) { return; }
+  const auto alike = require_alike_nodes(cluster, "--task", "inference");
+  for (const Diagnostic& wrong : alike.error().diagnostics) { failure.diagnostics.push_back(wrong); }
+}
+
 }  // namespace
+
+Result<void> require_alike_nodes(const hardware::Cluster& cluster, const char* flag, std::string_view what) {
+  if (cluster.nodes.empty()) { return {}; }
+  return fail(Place{"", 0, 0, flag},
+              fmt::format("{} needs nodes of one kind; cluster {} has several (nodes)", what, quote(cluster.name)));
+}
 
 InputSources catalogue_sources(const std::string& data_directory, const hardware::Catalogue& catalogue) {
   return {[&](const Request& request) { return workload::load_model(data_directory, request.model, request.as); },
@@ -78,21 +112,13 @@ Result<Inputs> read_inputs(const InputSources& sources, const Request& request, 
       failure.diagnostics.push_back(std::move(wrong));
     }
   }
-  if (cluster && !(cluster->accelerator.peak(request.precision) > FlopsPerSecond(0))) {
-    std::vector<std::string> known;
-    const bool trains = request.task != parallel::Task::inference;
-    for (const auto& [name, peak] : cluster->accelerator.matrix_peak) {
-      if (!trains || name != hardware::name_of(hardware::Precision::int8)) { known.push_back(name); }
-    }
-    failure.diagnostics.push_back({{"", 0, 0, "--precision"},
-                                   fmt::format("{} has no {} matrix units; valid: {}", cluster->accelerator.name,
-                                               quote(hardware::name_of(request.precision)), join(known, ", "))});
-  }
-  if (cluster && request.attention_precision &&
-      !(cluster->accelerator.peak(*request.attention_precision) > FlopsPerSecond(0))) {
-    failure.diagnostics.push_back({{"", 0, 0, "--attention-precision"},
-                                   fmt::format("{} has no {} matrix units", cluster->accelerator.name,
-                                               quote(hardware::name_of(*request.attention_precision)))});
+  if (cluster) { check_precisions(request, cluster->accelerator, failure); }
+  if (cluster && !cluster->nodes.empty()) { check_kinds_of_nodes(request, *cluster, failure); }
+  if (cluster && !cluster->nodes.empty() && model && stack && model->has_experts() && stack->overlap.dispatch) {
+    failure.diagnostics.push_back({{"", 0, 0, "--stack"},
+                                   fmt::format("{} overlaps the dispatch with another micro-batch, which is not "
+                                               "modelled on nodes of several kinds of accelerators",
+                                               quote(stack->name))});
   }
   const bool serves = request.task == parallel::Task::inference;
   const auto ask = [&](bool given, const char* flag, const char* what) {

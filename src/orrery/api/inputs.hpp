@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "orrery/core/error.hpp"
 #include "orrery/estimate/request.hpp"
@@ -19,6 +20,10 @@ struct Inputs {
   hardware::Stack stack;
   estimate::Spreads spreads;
 };
+
+// Fails, at `flag`, on a cluster with several kinds of nodes. `what`: the question that is not answered there.
+[[nodiscard]] Result<void> require_alike_nodes(const hardware::Cluster& cluster, const char* flag,
+                                               std::string_view what);
 
 // Sets the interval in which 80 % of measured times of such jobs lie.
 [[nodiscard]] results::Estimate with_uncertainty(results::Estimate estimate, const Inputs& inputs,

@@ -333,6 +333,10 @@ Result<PlanSearch> Orrery::plan(const PlanRequest& request) const {
     }
     if (!problem) { return tl::make_unexpected(of_counts(problem.error(), request)); }
     part->problem = std::move(*problem);
+    if (request.what_if) {
+      auto alike = require_alike_nodes(part->problem.inputs.cluster, "--what-if", "a search with other figures");
+      if (!alike) { return tl::make_unexpected(std::move(alike).error()); }
+    }
     if (auto unknown = unknown_figures(request, part->problem.inputs.cluster); !unknown.empty()) {
       return tl::make_unexpected(Failure{std::move(unknown)});
     }

@@ -17,6 +17,7 @@
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/parallel/program.hpp"
 #include "orrery/simulate/flow.hpp"
+#include "orrery/simulate/fold.hpp"
 #include "orrery/simulate/on_cluster.hpp"
 
 namespace orrery::api {
@@ -60,7 +61,9 @@ Result<simulate::ClassJob> class_job(const generate::JobGraphs& graphs, const ha
   }
   for (std::int64_t stage = 0; stage < graphs.stages(); ++stage) {
     generate::GraphSink sink;
-    ORRERY_TRY(nodes, graphs.write(graphs.first_rank(stage), generate::Naming::classes, sink));
+    const std::int64_t rank = graphs.first_rank(stage);
+    const std::size_t entry = options.nodes_entry.value_or(graphs.nodes_entry(rank));
+    ORRERY_TRY(nodes, graphs.write_on(entry, rank, generate::Naming::classes, sink));
     (void)nodes;
     ORRERY_TRY(graph, sink.builder.finish());
     auto added =
@@ -91,10 +94,11 @@ std::pair<Seconds, Seconds> finish_parts(const parallel::Program& program, const
 
 constexpr Seconds kNotable(1e-6);  // shorter effects have no note
 
-std::vector<std::string> notes_on_order(const parallel::Program& program, const network::Fabric& fabric) {
+std::vector<std::string> notes_on_order(const parallel::Program& program, const hardware::Cluster& cluster,
+                                        network::NodeEgress egress) {
   std::vector<std::string> notes;
   if (program.job.is_inference()) { return notes; }
-  if (const Seconds slack = optimizer_slack(program, fabric); slack > kNotable) {
+  if (const Seconds slack = optimizer_slack(program, cluster, egress); slack > kNotable) {
     notes.push_back(
         fmt::format("a stage starts its optimizer when its own gradients are synchronized; estimate waits for "
                     "all stages (at most {} longer)",
@@ -111,16 +115,24 @@ bool gathers_wait_for_reductions(const parallel::Plan& plan, const hardware::Sta
 
 }  // namespace
 
-Seconds optimizer_slack(const parallel::Program& program, const network::Fabric& fabric) {
+Seconds optimizer_slack(const parallel::Program& program, hardware::Cluster cluster, network::NodeEgress egress) {
   Seconds least, most, least_after, most_after;
   bool is_first = true;
-  for (const auto& rank_class : program.classes) {
-    const auto [before, after] = finish_parts(program, rank_class, fabric);
-    least = is_first ? before : min(least, before);
-    least_after = is_first ? after : min(least_after, after);
-    most = max(most, before);
-    most_after = max(most_after, after);
-    is_first = false;
+  const auto add_classes = [&] {
+    const network::Fabric fabric(cluster, egress);
+    for (const auto& rank_class : program.classes) {
+      const auto [before, after] = finish_parts(program, rank_class, fabric);
+      least = is_first ? before : min(least, before);
+      least_after = is_first ? after : min(least_after, after);
+      most = max(most, before);
+      most_after = max(most_after, after);
+      is_first = false;
+    }
+  };
+  if (cluster.nodes.empty()) { add_classes(); }
+  for (const hardware::Nodes& nodes : cluster.nodes) {
+    cluster.accelerator = nodes.accelerator;
+    add_classes();
   }
   // With an all-reduce over all ranks, all stages start what follows it together.
   return most > Seconds(0) ? most - least : most_after - least_after;
@@ -146,9 +158,7 @@ std::vector<std::string> differences(const parallel::Program& program, const har
         "estimate prices a call in switches as if all groups of its kind called at once, over links if one of them "
         "finds no room; each simulated call takes the switches that have room when it starts");
   }
-  for (std::string& note : notes_on_order(program, network::Fabric(cluster, job.egress))) {
-    notes.push_back(std::move(note));
-  }
+  for (std::string& note : notes_on_order(program, cluster, job.egress)) { notes.push_back(std::move(note)); }
   const auto& families = graphs.groups().families();
   for (std::size_t i = 0; i < families.size(); ++i) {
     const auto shape = common_shape(cluster, job, job.families[i]);
@@ -198,11 +208,41 @@ Result<void> simulate_variants(simulate::FlowJob& job, results::PlanSimulation& 
   return {};
 }
 
-Result<simulate::FoldedJob> folded_job(const hardware::Cluster& cluster, const simulate::ClassJob& classes,
-                                       const PlanSimulationOptions& options) {
+// Nodes of several kinds: kernels of each rank take their time on its accelerator. Requires every rank.
+Result<void> set_kernel_times(const generate::JobGraphs& graphs, const hardware::Cluster& cluster,
+                              PlanSimulationOptions options, simulate::SimulationJob& job) {
+  for (std::size_t entry = 0; entry < cluster.nodes.size(); ++entry) {
+    options.nodes_entry = entry;
+    ORRERY_TRY(classes, class_job(graphs, cluster, options));
+    for (std::size_t c = 0; c < classes.classes.size(); ++c) {
+      std::vector<std::uint32_t> ranks;
+      for (std::uint32_t rank = classes.first_rank(c); rank < classes.first_rank(c + 1); ++rank) {
+        if (graphs.nodes_entry(rank) == entry) { ranks.push_back(rank); }
+      }
+      if (ranks.empty()) { continue; }
+      const simulate::RankGraph& timed = classes.classes[c].graph;
+      auto& tasks = job.rank_graphs.own_together(ranks).nodes;
+      ORRERY_ASSERT(tasks.size() == timed.nodes.size());
+      for (std::size_t i = 0; i < tasks.size(); ++i) {
+        if (tasks[i].act == simulate::Act::busy) { tasks[i].amount = timed.nodes[i].amount; }
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<simulate::FoldedJob> folded_job(const hardware::Cluster& cluster, const generate::JobGraphs& graphs,
+                                       const simulate::ClassJob& classes, const PlanSimulationOptions& options) {
   const bool ranks_differ = !options.stragglers.empty() || !options.link_changes.empty();
-  simulate::FoldedJob made =
-      simulate::folded(cluster, classes, ranks_differ ? simulate::Folding::off : options.folding);
+  const bool by_comparison = !cluster.nodes.empty() && !ranks_differ && options.folding != simulate::Folding::off;
+  const bool every_rank = ranks_differ || !cluster.nodes.empty();
+  simulate::FoldedJob made = simulate::folded(cluster, classes, every_rank ? simulate::Folding::off : options.folding);
+  if (auto timed = set_kernel_times(graphs, cluster, options, made.job.job); !timed) {
+    return tl::make_unexpected(std::move(timed).error());
+  }
+  if (by_comparison) { return simulate::fold(std::move(made.job)); }
   if (auto slowed = simulate::slow_ranks(made.job.job, options.stragglers); !slowed) {
     return tl::make_unexpected(std::move(slowed).error());
   }
@@ -212,6 +252,8 @@ Result<simulate::FoldedJob> folded_job(const hardware::Cluster& cluster, const s
   return made;
 }
 
+namespace {
+
 // The makespan of the same plan on another machine.
 Result<std::uint64_t> makespan_on(const hardware::Cluster& cluster, const Inputs& inputs, const parallel::Job& job,
                                   const parallel::Plan& plan, PlanSimulationOptions options) {
@@ -219,7 +261,7 @@ Result<std::uint64_t> makespan_on(const hardware::Cluster& cluster, const Inputs
   const auto program = parallel::lower(inputs.model, job, plan, cluster, inputs.stack);
   const generate::JobGraphs graphs(program, cluster, inputs.stack, options.graphs);
   ORRERY_TRY(classes, class_job(graphs, cluster, options));
-  ORRERY_TRY(folded, folded_job(cluster, classes, options));
+  ORRERY_TRY(folded, folded_job(cluster, graphs, classes, options));
   ORRERY_TRY(simulation, simulate::simulate_flows(folded.job));
   return simulation.makespan_ns();
 }
@@ -263,12 +305,23 @@ void add_memory(const Inputs& inputs, const parallel::Program& program, const ge
   if (!keeps_spans) { simulation.spans.clear(); }
 }
 
+// What is not told apart by accelerator.
+Result<void> figures_need_alike_nodes(const hardware::Cluster& cluster, const PlanSimulationOptions& options) {
+  if (options.memory) { return require_alike_nodes(cluster, "--memory", "memory over time"); }
+  if (options.roofline) { return require_alike_nodes(cluster, "--roofline", "the roofline"); }
+  if (options.energy) { return require_alike_nodes(cluster, "--energy", "energy"); }
+  return {};
+}
+
 }  // namespace
 
 Result<results::PlanSimulation> simulate_plan(const std::string& data_directory, const estimate::Request& request,
                                               const PlanSimulationOptions& options) {
   const hardware::Catalogue catalogue(data_directory);
   ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request));
+  if (auto valid = figures_need_alike_nodes(inputs.cluster, options); !valid) {
+    return tl::make_unexpected(std::move(valid).error());
+  }
   ORRERY_TRY(resolved, estimate::resolve(request, inputs.model, inputs.cluster, inputs.stack));
   const parallel::Job job = estimate::job_of(request, inputs.model, inputs.stack);
   const auto program = parallel::lower(inputs.model, job, resolved.plan, inputs.cluster, inputs.stack);
@@ -282,7 +335,7 @@ Result<results::PlanSimulation> simulate_plan(const std::string& data_directory,
   const generate::JobGraphs graphs(program, inputs.cluster, inputs.stack, options.graphs);
   ORRERY_TRY(classes, class_job(graphs, inputs.cluster, options));
   result.notes = differences(program, inputs.cluster, inputs.stack, graphs, classes);
-  ORRERY_TRY(folded, folded_job(inputs.cluster, classes, options));
+  ORRERY_TRY(folded, folded_job(inputs.cluster, graphs, classes, options));
   const results::RankRuns<std::uint32_t> simulated = folded.job.simulated;
   if (auto done = simulate_variants(folded.job, result); !done) { return tl::make_unexpected(std::move(done).error()); }
   if (options.spans) { add_tasks(program, graphs, result.simulation); }

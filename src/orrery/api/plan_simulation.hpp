@@ -21,6 +21,8 @@ struct PlanSimulationOptions {
   std::vector<simulate::LinkChange> link_changes = {};  // likewise
   bool spans = false, tables = false, explain = false, roofline = false, energy = false;  // see simulate::SimulationJob
   bool memory = false;                                                                    // results::MemoryOverTime
+  // Of class_job(): kernels take their time on these nodes (Cluster::nodes); not given: those of a class' first rank.
+  std::optional<std::size_t> nodes_entry = {};
 };
 
 // `request`: physical semantics. A plan that does not fit in memory is simulated with a warning.
@@ -32,9 +34,18 @@ struct PlanSimulationOptions {
 [[nodiscard]] Result<simulate::ClassJob> class_job(const generate::JobGraphs& graphs, const hardware::Cluster& cluster,
                                                    const PlanSimulationOptions& options);
 
+// The job with one rank for each class, or every rank where ranks differ (stragglers, changes of links). On nodes of
+// several kinds, kernels take the time of the node of their rank, and classes are found by comparing all ranks.
+// `graphs`: of the cluster; `classes`: of class_job().
+[[nodiscard]] Result<simulate::FoldedJob> folded_job(const hardware::Cluster& cluster,
+                                                     const generate::JobGraphs& graphs,
+                                                     const simulate::ClassJob& classes,
+                                                     const PlanSimulationOptions& options);
+
 // How much earlier than in the closed form a step may end because a stage starts its optimizer when its own gradients
 // are synchronized, not those of all stages: at most the difference between the stages' optimizers.
-[[nodiscard]] Seconds optimizer_slack(const parallel::Program& program, const network::Fabric& fabric);
+[[nodiscard]] Seconds optimizer_slack(const parallel::Program& program, hardware::Cluster cluster,
+                                      network::NodeEgress egress);
 
 // What the simulated job does otherwise than the closed form, apart from sharing ports.
 [[nodiscard]] std::vector<std::string> differences(const parallel::Program& program, const hardware::Cluster& cluster,

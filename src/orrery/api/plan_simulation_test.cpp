@@ -279,8 +279,7 @@ bool expect_agreement(const Case& c) {
   const Program program = program_of(c);
   const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::operators, 1});
   const simulate::ClassJob job = job_of(c, graphs, false);
-  const network::Fabric fabric(c.cluster, job.egress);
-  const double slack = c.job.is_inference() ? 0.0 : optimizer_slack(program, fabric).value();
+  const double slack = c.job.is_inference() ? 0.0 : optimizer_slack(program, c.cluster, job.egress).value();
   if (has_other_differences(program, c, graphs, job)) { return false; }
   const auto folded = simulate::folded(c.cluster, job, Folding::automatic);
   EXPECT_EQ(folded.unfolded_because, "");

@@ -33,6 +33,9 @@ Result<PlannedJob> planned_job(const std::string& data_directory, const PlannedJ
   ORRERY_TRY(request, request_of(text));
   const hardware::Catalogue catalogue(data_directory);
   ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request));
+  if (auto alike = require_alike_nodes(inputs.cluster, "--cluster", "a plan among several jobs"); !alike) {
+    return tl::make_unexpected(std::move(alike).error());
+  }
   ORRERY_TRY(resolved, estimate::resolve(request, inputs.model, inputs.cluster, inputs.stack));
   const parallel::Job job = estimate::job_of(request, inputs.model, inputs.stack);
   const auto program = parallel::lower(inputs.model, job, resolved.plan, inputs.cluster, inputs.stack);

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/api/inputs.hpp"
 #include "orrery/cost/kernel_cost.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/network/fabric.hpp"
@@ -159,6 +160,9 @@ Result<std::vector<std::string>> set_machine(const std::string& data_directory, 
   ORRERY_TRY(recorded, job.run({}));
   const hardware::Catalogue catalogue(data_directory);
   ORRERY_TRY(cluster, catalogue.cluster(name, static_cast<std::int64_t>(recorded.ranks.size())));
+  if (auto alike = require_alike_nodes(cluster, "--cluster", "another machine for a profile"); !alike) {
+    return tl::make_unexpected(std::move(alike).error());
+  }
   const std::uint64_t priced = set_network(cluster, recorded, job);
   std::vector<std::string> kept = {
       fmt::format("time on the wire of {} of {} collectives, whose size or members are not "

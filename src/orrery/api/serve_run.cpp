@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/api/inputs.hpp"
 #include "orrery/config/units_text.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/serving/summary.hpp"
@@ -93,6 +94,10 @@ Result<hardware::Cluster> ServingInputs::cluster(const std::string& name, std::i
   const std::lock_guard lock(mutex_);
   if (const auto known = clusters_.find({name, devices}); known != clusters_.end()) { return known->second; }
   ORRERY_TRY(cluster, catalogue_.cluster(name, devices));
+  const auto whole = catalogue_.cluster(name, 0);  // an engine takes the first devices
+  if (auto alike = require_alike_nodes(whole ? *whole : cluster, "--cluster", "serving"); !alike) {
+    return tl::make_unexpected(std::move(alike).error());
+  }
   clusters_.emplace(std::pair{name, devices}, cluster);
   return cluster;
 }

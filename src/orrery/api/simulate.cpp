@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "orrery/api/faster.hpp"
+#include "orrery/api/inputs.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/simulate/class_files.hpp"
 #include "orrery/simulate/flow.hpp"
@@ -126,6 +127,9 @@ Result<results::Simulation> simulate_on_cluster(const std::string& data_director
     }
     ORRERY_TRY(classes, class_files(*file, files));
     ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(classes.ranks())));
+    if (auto alike = require_alike_nodes(scaled, "--cluster", "a simulation of graphs"); !alike) {
+      return tl::make_unexpected(std::move(alike).error());
+    }
     const auto simulate_on = [&](const hardware::Cluster& machine,
                                  const simulate::SimulationFiles& how) -> Result<results::Simulation> {
       ORRERY_TRY(job, simulate::read_class_job(machine, classes, how));
@@ -145,6 +149,9 @@ Result<results::Simulation> simulate_on_cluster(const std::string& data_director
   ORRERY_TRY(graphs, simulate::graphs_of(workload));
   const auto ranks = static_cast<std::int64_t>(graphs.size()) * files.copies;
   ORRERY_TRY(scaled, catalogue.cluster(cluster, ranks));
+  if (auto alike = require_alike_nodes(scaled, "--cluster", "a simulation of graphs"); !alike) {
+    return tl::make_unexpected(std::move(alike).error());
+  }
   files.graphs = std::move(graphs);
   return explained(scaled, std::move(files),
                    [&](const hardware::Cluster& machine, const simulate::SimulationFiles& how) {

@@ -200,7 +200,11 @@ Result<Inputs> StudyInputs::inputs(const Settings& settings, const estimate::Req
     const auto key = fmt::format("{}\n{}", devices, text_of_part(study_, settings, "cluster"));
     return kept(clusters_, key, [&]() -> Result<hardware::Cluster> {
       ORRERY_TRY(tree, part_tree("cluster", settings));
-      return catalogue_.cluster_of_tree(std::move(tree), devices);
+      ORRERY_TRY(cluster, catalogue_.cluster_of_tree(std::move(tree), devices));
+      if (auto alike = require_alike_nodes(cluster, "cluster", "a study"); !alike) {
+        return tl::make_unexpected(std::move(alike).error());
+      }
+      return cluster;
     });
   };
   parts.stack = [&](const std::string& name, const hardware::Accelerator* on) {

@@ -36,7 +36,7 @@ void Estimator::divide_layers(const Plan& plan) {
 }
 
 Seconds Estimator::step_time_bound(const Plan& plan) {
-  if (job_.is_inference()) { return Seconds(0); }
+  if (job_.is_inference() || unlike_) { return Seconds(0); }
   trim_caches();
   const WorkPrice& parts = prices_.of(lowerer_.slice(job_, plan), plan);
   divide_layers(plan);

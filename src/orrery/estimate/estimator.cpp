@@ -27,9 +27,15 @@ Estimator::Estimator(const workload::Model& model, const hardware::Cluster& clus
       prices_(model, collectives_),
       solver_(stack, collectives_) {
   ORRERY_ASSERT(cluster.accelerator.peak(job.precision) > FlopsPerSecond(0));
+  if (!cluster.nodes.empty()) { unlike_.emplace(model, cluster, stack); }
 }
 
-Bytes Estimator::capacity() const { return cluster_.accelerator.memory * (1.0 - stack_.memory_reserve); }
+// The largest of all nodes.
+Bytes Estimator::capacity() const {
+  Bytes memory = cluster_.accelerator.memory;
+  for (const hardware::Nodes& nodes : cluster_.nodes) { memory = max(memory, nodes.accelerator.memory); }
+  return memory * (1.0 - stack_.memory_reserve);
+}
 
 namespace {
 
@@ -50,7 +56,31 @@ void Estimator::trim_caches() {
 MemoryOutcome Estimator::memory(const Plan& plan) {
   trim_caches();
   const Program& program = lowerer_.lower(job_, plan).program;
-  return {program.memory[fullest_stage(program)].total(), capacity(), capacities().holds(program)};
+  const Fullest found = fullest(program);
+  return {program.memory[found.stage].total(), found.capacity, fits(program)};
+}
+
+// On nodes of several kinds, the stage with the largest part of its memory in use.
+Estimator::Fullest Estimator::fullest(const Program& program) const {
+  if (!unlike_) { return {fullest_stage(program), capacity()}; }
+  Fullest found;
+  double most = -1.0;
+  const std::vector<Bytes> memory = unlike_->memory(program.plan);
+  for (std::size_t stage = 0; stage < memory.size(); ++stage) {
+    const Bytes capacity = memory[stage] * (1.0 - stack_.memory_reserve);
+    const double used = program.memory[stage].total() / capacity;
+    if (used <= most) { continue; }
+    most = used;
+    found = {stage, capacity};
+  }
+  return found;
+}
+
+bool Estimator::fits(const Program& program) const {
+  if (!capacities().holds(program)) { return false; }
+  if (!unlike_) { return true; }
+  const Fullest found = fullest(program);
+  return program.memory[found.stage].total() <= found.capacity;
 }
 
 parallel::Capacity Estimator::capacities() const { return {capacity(), cluster_.second_tier.memory}; }
@@ -62,6 +92,7 @@ bool Estimator::may_fit(const Plan& plan, const parallel::LowestMemory& lowest_m
 
 Seconds Estimator::time_of(const parallel::Lowered& lowered, Ports ports) {
   const auto& [program, slice] = lowered;
+  if (unlike_) { return unlike_->solve(program, solver_, Explained::no, ports).step.time; }
   WorkPrice& known = prices_.of(slice, program.plan);
   if (job_.is_inference()) { return solve_inference(program, fabric_, known.blocks).total(); }
   return solver_.solve(program, &known, Explained::no, ports).time;
@@ -75,13 +106,13 @@ Seconds Estimator::step_time(const Plan& plan, Ports ports) {
 std::optional<PlanPrice> Estimator::price(const Plan& plan) {
   trim_caches();
   const auto lowered = lowerer_.lower_within(job_, plan, capacities());
-  if (!lowered) { return std::nullopt; }
-  return PlanPrice{time_of(*lowered), lowered->program.memory[fullest_stage(lowered->program)].total()};
+  if (!lowered || (unlike_ && !fits(lowered->program))) { return std::nullopt; }
+  return PlanPrice{time_of(*lowered), lowered->program.memory[fullest(lowered->program).stage].total()};
 }
 
 results::Memory Estimator::memory_of(const Program& program) const {
-  const std::size_t fullest = fullest_stage(program);
-  const MemoryNeed& need = program.memory[fullest];
+  const Fullest found = fullest(program);
+  const MemoryNeed& need = program.memory[found.stage];
   results::Memory memory;
   memory.weights = need.weights;
   memory.gradients = need.gradients;
@@ -90,8 +121,8 @@ results::Memory Estimator::memory_of(const Program& program) const {
   memory.buffers = need.buffers;
   memory.kv_cache = need.kv_cache;
   memory.tables = need.tables;
-  memory.capacity = capacity();
-  memory.stage = static_cast<std::int64_t>(fullest);
+  memory.capacity = found.capacity;
+  memory.stage = static_cast<std::int64_t>(found.stage);
   for (const auto& stage : program.memory) { memory.offloaded = max(memory.offloaded, stage.offloaded); }
   memory.second_tier = cluster_.second_tier.memory;
   return memory;
@@ -106,6 +137,27 @@ std::optional<results::Expense> expense(std::optional<hardware::Rate> rate, Seco
 
 }  // namespace
 
+results::Estimate Estimator::estimate_unlike(const Program& program, Detail detail) {
+  const UnlikeNodes::Solved solved = unlike_->solve(program, solver_, Explained::yes, Ports::shared);
+  results::Estimate result = describe({model_, cluster_, stack_, solved.fabric}, solved.program, solved.step);
+  FlopsPerSecond sum;
+  for (const hardware::Nodes& nodes : cluster_.nodes) {
+    sum += static_cast<double>(nodes.count * cluster_.node_size()) * nodes.accelerator.peak(job_.precision);
+  }
+  const FlopsPerSecond mean = sum / static_cast<double>(cluster_.devices);
+  result.mfu *= result.peak / mean;
+  result.hfu *= result.peak / mean;
+  result.peak = mean;
+  result.nodes = unlike_->accelerators(program.plan);
+  result.not_modelled.emplace_back(
+      "layers and batches divided by the speed of the nodes: they are divided evenly, and the slowest decides");
+  if (detail.terms) {
+    result.terms = terms({model_, solved.cluster, stack_, solved.fabric}, solved.program, solved.step);
+  }
+  if (detail.classes) { result.classes = classes(solved.program, solved.step); }
+  return result;
+}
+
 results::Estimate Estimator::estimate(const Plan& plan, Detail detail) {
   trim_caches();
   const auto& [program, slice] = lowerer_.lower(job_, plan);
@@ -116,6 +168,8 @@ results::Estimate Estimator::estimate(const Plan& plan, Detail detail) {
     const Generation generation = solve_inference(program, fabric_, known.blocks);
     result = describe(context, program, generation);
     if (detail.terms) { result.terms = terms(context, program, generation); }
+  } else if (unlike_) {
+    result = estimate_unlike(program, detail);
   } else {
     const Step& step = solver_.solve(program, &known, Explained::yes);
     result = describe(context, program, step);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "orrery/estimate/step.hpp"
+#include "orrery/estimate/unlike_nodes.hpp"
 #include "orrery/estimate/work_prices.hpp"
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/hardware/stack.hpp"
@@ -71,6 +72,14 @@ class Estimator {
   void trim_caches();
   [[nodiscard]] Seconds time_of(const parallel::Lowered& lowered, Ports ports = Ports::shared);
   [[nodiscard]] results::Memory memory_of(const parallel::Program& program) const;
+  [[nodiscard]] bool fits(const parallel::Program& program) const;
+  // Of the fullest stage, and its number.
+  struct Fullest {
+    std::size_t stage = 0;
+    Bytes capacity;
+  };
+  [[nodiscard]] Fullest fullest(const parallel::Program& program) const;
+  [[nodiscard]] results::Estimate estimate_unlike(const parallel::Program& program, Detail detail);
 
   const workload::Model& model_;
   const hardware::Cluster& cluster_;
@@ -81,6 +90,7 @@ class Estimator {
   parallel::Lowerer lowerer_;
   WorkPrices prices_;
   StepSolver solver_;
+  std::optional<UnlikeNodes> unlike_;  // of a cluster with nodes of several kinds
   // What the layers of virtual stages depend on.
   struct Division {
     bool bidirectional = false;

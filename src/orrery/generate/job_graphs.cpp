@@ -7,6 +7,7 @@
 #include "orrery/generate/request_batch.hpp"
 #include "orrery/generate/stage_messages.hpp"
 #include "orrery/generate/streams.hpp"
+#include "orrery/parallel/rank_nodes.hpp"
 
 namespace orrery::generate {
 
@@ -23,10 +24,12 @@ JobGraphs::JobGraphs(const parallel::Program& program, const hardware::Cluster& 
                      const Options& options)
     : program_(program),
       stack_(stack),
+      cluster_(cluster),
       tier_(cluster.second_tier),
       options_(options),
-      groups_(program, cluster),
-      works_(program, cluster.accelerator) {
+      groups_(program, cluster) {
+  for (const hardware::Nodes& nodes : cluster.nodes) { works_.emplace_back(program, nodes.accelerator); }
+  if (works_.empty()) { works_.emplace_back(program, cluster.accelerator); }
   const network::Fabric fabric(cluster, egress());
   network::PriceCache prices(fabric);
   parallel::ItemTimes times(program, fabric, prices);
@@ -43,9 +46,17 @@ Result<void> JobGraphs::writable(const parallel::Program& program, const Options
   return {};
 }
 
+std::size_t JobGraphs::nodes_entry(std::int64_t rank) const {
+  return parallel::nodes_entry(cluster_, groups_.layout(), rank);
+}
+
 Result<std::uint64_t> JobGraphs::write(std::int64_t rank, Naming naming, NodeSink& sink) const {
+  return write_on(nodes_entry(rank), rank, naming, sink);
+}
+
+Result<std::uint64_t> JobGraphs::write_on(std::size_t entry, std::int64_t rank, Naming naming, NodeSink& sink) const {
   NodeWriter writer(groups_, rank, naming, sink);
-  Streams streams(program_, works_, tier_, options_.granularity, stack_.overlap.interference, writer);
+  Streams streams(program_, works_.at(entry), tier_, options_.granularity, stack_.overlap.interference, writer);
   if (program_.job.is_inference()) {
     RequestBatches(program_, streams).write(options_.steps);
   } else {
@@ -60,7 +71,7 @@ std::vector<TaskNodes> JobGraphs::tasks(std::int64_t rank) const {
   if (program_.job.is_inference()) { return tasks; }
   NoSink sink;
   NodeWriter writer(groups_, rank, Naming::classes, sink);
-  Streams streams(program_, works_, tier_, options_.granularity, stack_.overlap.interference, writer);
+  Streams streams(program_, works_.front(), tier_, options_.granularity, stack_.overlap.interference, writer);
   TrainingSteps(program_, stack_, pairs_, streams).write(options_.steps, &tasks);
   return tasks;
 }

@@ -43,6 +43,11 @@ class JobGraphs {
   // Returns the number of nodes. With Naming::ranks, the graph is that of the device of the rank
   // (ProcessGroups::device).
   [[nodiscard]] Result<std::uint64_t> write(std::int64_t rank, Naming naming, NodeSink& sink) const;
+  // As if the rank were on nodes of an entry of Cluster::nodes.
+  [[nodiscard]] Result<std::uint64_t> write_on(std::size_t entry, std::int64_t rank, Naming naming,
+                                               NodeSink& sink) const;
+  // The entry of Cluster::nodes that a rank is on; 0 if all nodes are alike.
+  [[nodiscard]] std::size_t nodes_entry(std::int64_t rank) const;
 
   // The tasks of the graph of a rank, in their order; of inference none.
   [[nodiscard]] std::vector<TaskNodes> tasks(std::int64_t rank) const;
@@ -53,10 +58,11 @@ class JobGraphs {
  private:
   const parallel::Program& program_;
   const hardware::Stack& stack_;
+  const hardware::Cluster& cluster_;
   const hardware::SecondTier& tier_;
   Options options_;
   ProcessGroups groups_;
-  KernelWorks works_;
+  std::vector<KernelWorks> works_;          // [entry of Cluster::nodes], or one
   std::vector<parallel::PairOrder> pairs_;  // [parallel::pair_index()]
 };
 

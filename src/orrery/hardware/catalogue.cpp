@@ -29,9 +29,31 @@ Result<T> read_entry(const std::string& directory, const EntryKind& kind, const 
   return Described<T>::record().read(node);
 }
 
+// Nodes without an accelerator have that of the cluster; a cluster without one has that of its first nodes.
+void complete_nodes(Node& cluster) {
+  const Node* nodes = cluster.find("nodes");
+  if (nodes == nullptr || nodes->kind != config::Kind::sequence || nodes->items.empty()) { return; }
+  if (const Node* own = cluster.find("accelerator")) {
+    const Node accelerator = *own;
+    for (Node& some : cluster.find("nodes")->items) {
+      const bool lacks_one = some.kind == config::Kind::mapping && some.find("accelerator") == nullptr;
+      if (lacks_one) { config::add(some, "accelerator", accelerator); }
+    }
+  } else if (const Node* first = nodes->items.front().find("accelerator")) {
+    Node accelerator = *first;  // adding a member may move the others
+    config::add(cluster, "accelerator", std::move(accelerator));
+  }
+}
+
 // Replaces references to the accelerator and the links in a cluster's tree. Returns the errors.
 Unresolved resolve_parts(Node& cluster, const std::string& directory) {
   Unresolved unresolved;
+  complete_nodes(cluster);
+  if (Node* nodes = cluster.find("nodes")) {
+    for (Node& some : nodes->items) {
+      if (Node* one = some.find("accelerator")) { resolve_reference(*one, kAcceleratorEntries, directory, unresolved); }
+    }
+  }
   if (Node* accelerator = cluster.find("accelerator")) {
     resolve_reference(*accelerator, kAcceleratorEntries, directory, unresolved);
   }
@@ -111,6 +133,23 @@ Result<Node> all_errors(const Node& node, Unresolved unresolved) {
   return tl::make_unexpected(read_cluster(node, std::move(unresolved)).error());
 }
 
+// A cluster of several kinds of nodes has as many devices as they have. `product`: of the sizes.
+Result<Cluster> with_all_nodes(Cluster cluster, const Node& node, std::int64_t product) {
+  std::int64_t count = 0;
+  for (const Nodes& some : cluster.nodes) { count += some.count; }
+  const std::int64_t size = std::max<std::int64_t>(cluster.node_size(), 1);
+  const std::int64_t devices = count > kMaxDevices / size ? kMaxDevices + 1 : count * size;
+  const std::int64_t stated = cluster.devices != 0 ? cluster.devices : product;
+  const bool grows = cluster.dimensions.back().size == 0;
+  if (devices != stated && (cluster.devices != 0 || !grows)) {
+    return fail(node.find("nodes")->place,
+                fmt::format("{} nodes of {} are {} devices; the cluster has {}", count, size, devices, stated));
+  }
+  auto whole = scaled(std::move(cluster), devices);
+  if (!whole) { return fail(node.find("nodes")->place, whole.error().diagnostics.front().message); }
+  return whole;
+}
+
 // The cluster as its file states it: sizes and number of devices made to agree.
 Result<Cluster> with_own_devices(Cluster cluster, const Node& node) {
   const std::int64_t product = product_of_sizes(cluster);
@@ -119,6 +158,7 @@ Result<Cluster> with_own_devices(Cluster cluster, const Node& node) {
                 fmt::format("the product of the dimensions' sizes is above {} devices", kMaxDevices));
   }
   const bool grows = cluster.dimensions.back().size == 0;
+  if (!cluster.nodes.empty()) { return with_all_nodes(std::move(cluster), node, product); }
   if (cluster.devices == 0) {
     if (grows) { cluster.dimensions.back().size = 1; }
     cluster.devices = product;
@@ -226,7 +266,10 @@ Result<Cluster> Catalogue::cluster_of_tree(config::Node node, std::int64_t devic
   auto unresolved = resolve_parts(node, directory_);
   if (auto added = add_dimensions(node, unresolved); !added) { return tl::make_unexpected(added.error()); }
   ORRERY_TRY(read, read_cluster(node, std::move(unresolved)));
-  if (read.accelerator.name.empty()) { read.accelerator.name = read.name; }
+  if (!read.nodes.empty()) { read.accelerator = read.nodes.front().accelerator; }
+  read.change_accelerators([&](Accelerator& one) {
+    if (one.name.empty()) { one.name = read.name; }
+  });
   for (auto& dimension : read.dimensions) {
     if (dimension.link.name.empty()) { dimension.link.name = dimension.name; }
   }
@@ -271,6 +314,7 @@ Result<std::vector<EntrySummary>> Catalogue::clusters() const {
     summaries.push_back({entry.name, entry.description, 0, 0});
     count_sources(entry.sources, summaries.back());
     count_sources(entry.accelerator.sources, summaries.back());
+    for (const Nodes& some : entry.nodes) { count_sources(some.accelerator.sources, summaries.back()); }
     std::set<std::string> counted;
     for (const auto& dimension : entry.dimensions) {
       if (counted.insert(dimension.link.name).second) { count_sources(dimension.link.sources, summaries.back()); }

@@ -158,6 +158,9 @@ double straggler_slowdown(double spread, std::int64_t devices) {
 
 Ground weakest_ground(const Cluster& cluster, Links links) {
   Ground weakest{cluster.accelerator.basis, cluster.accelerator.name};
+  for (const Nodes& some : cluster.nodes) {
+    if (some.accelerator.basis > weakest.basis) { weakest = {some.accelerator.basis, some.accelerator.name}; }
+  }
   for (const auto& dimension : cluster.dimensions) {
     const bool counts = links == Links::all || dimension.size != 1;
     if (counts && dimension.link.basis > weakest.basis) { weakest = {dimension.link.basis, dimension.link.name}; }
@@ -170,6 +173,34 @@ BytesPerSecond SecondTier::rate() const {
   for (const PoolLevel& level : levels) { least = min(least, level.capacity() / static_cast<double>(level.devices)); }
   return least;
 }
+
+std::size_t Cluster::nodes_entry(std::int64_t device) const {
+  std::int64_t node = device / node_size();
+  std::size_t entry = 0;
+  while (entry + 1 < nodes.size() && node >= nodes[entry].count) { node -= nodes[entry++].count; }
+  return entry;
+}
+
+namespace {
+
+// Keeps the nodes of `count`; a cluster with one kind of them left has no list.
+Result<void> take_nodes(Cluster& cluster, std::int64_t count) {
+  std::int64_t there = 0;
+  for (std::size_t i = 0; i < cluster.nodes.size(); ++i) {
+    Nodes& some = cluster.nodes[i];
+    some.count = std::min(some.count, count - there);
+    there += some.count;
+    if (there == count) { cluster.nodes.resize(i + 1); }
+  }
+  if (there < count) {
+    return fail(fmt::format("{} devices are {} nodes of {}; {} has {}", cluster.devices, count, cluster.node_size(),
+                            cluster.name, there));
+  }
+  if (cluster.nodes.size() == 1) { cluster.nodes.clear(); }
+  return {};
+}
+
+}  // namespace
 
 Result<Cluster> scaled(Cluster cluster, std::int64_t devices) {
   ORRERY_ASSERT(!cluster.dimensions.empty());
@@ -198,7 +229,13 @@ Result<Cluster> scaled(Cluster cluster, std::int64_t devices) {
   }
   cluster.devices = devices;
   for (PoolLevel& level : cluster.second_tier.levels) { level.devices = std::min(level.devices, devices); }
-  cluster.accelerator.slowdown = straggler_slowdown(cluster.speed_spread, devices / dimensions.front().size);
+  const double slowdown = straggler_slowdown(cluster.speed_spread, devices / dimensions.front().size);
+  cluster.change_accelerators([=](Accelerator& one) { one.slowdown = slowdown; });
+  if (!cluster.nodes.empty()) {
+    if (auto taken = take_nodes(cluster, devices / dimensions.front().size); !taken) {
+      return tl::make_unexpected(taken.error());
+    }
+  }
   return cluster;
 }
 

@@ -1,4 +1,4 @@
-// A cluster: identical accelerators joined by network dimensions, innermost first.
+// A cluster: accelerators joined by network dimensions, innermost first; identical ones, unless `nodes` are given.
 //
 // Device r has coordinates (r mod n0, (r / n0) mod n1, ...) for dimension sizes n0, n1, ... The last dimension's size
 // follows from the number of devices.
@@ -90,10 +90,18 @@ struct SecondTier {
   [[nodiscard]] BytesPerSecond update_rate() const { return memory_bandwidth * update_efficiency; }
 };
 
+// Nodes (groups of the innermost dimension) with the same accelerators, of a cluster that has several kinds.
+struct Nodes {
+  std::int64_t count = 1;
+  Accelerator accelerator;
+};
+inline constexpr std::size_t kMostNodeKinds = 64;
+
 struct Cluster {
   std::string name;
   std::string description;
-  Accelerator accelerator;
+  Accelerator accelerator;                   // of the first nodes, if there are several kinds
+  std::vector<Nodes> nodes;                  // several kinds, in the order of devices; empty: all are alike
   SecondTier second_tier;                    // host memory over PCIe or a coherent link, or a pool
   std::vector<NetworkDimension> dimensions;  // innermost first
   std::optional<TopologySpec> topology;      // the network as links, if given; `dimensions` then follow from it
@@ -107,6 +115,14 @@ struct Cluster {
 
   // Devices that share the innermost dimension.
   [[nodiscard]] std::int64_t node_size() const { return dimensions.empty() ? 1 : dimensions.front().size; }
+  // Entry of `nodes` that a device is of. Requires nodes.
+  [[nodiscard]] std::size_t nodes_entry(std::int64_t device) const;
+  // The same for every kind of accelerator.
+  template <class Change>
+  void change_accelerators(Change&& change) {
+    change(accelerator);
+    for (Nodes& some : nodes) { change(some.accelerator); }
+  }
 };
 
 // Straggler: time of the slowest of n devices (or nodes) / time of the median one, where times for the same kernels are
@@ -127,12 +143,12 @@ struct Ground {
 [[nodiscard]] Ground weakest_ground(const Cluster& cluster, Links links = Links::in_use);
 
 // The cluster with `devices` accelerators: a whole number of nodes (of hosts, where the innermost dimension has
-// several), or fewer than one node. A dimension that is not filled shrinks (its size may become 1). Where the devices
-// do not fill a whole number of blocks of switched dimensions, every block takes the same part of its devices, the
-// largest that is possible: 8,192 devices on pods of 3,072 are four pods with 2,048 each. Less than a quarter gives a
-// warning. The last dimension grows up to its size or limit, without bounds if it has neither. Errors name the nearest
-// valid counts. The bandwidth of a mesh or ring is reduced to the links in use, price and power of a node to its
-// devices in use. The slowdown by stragglers is set for the new number of nodes.
+// several), or fewer than one node; of several kinds, the first. A dimension that is not filled shrinks (its size may
+// become 1). Where the devices do not fill a whole number of blocks of switched dimensions, every block takes the same
+// part of its devices, the largest that is possible: 8,192 devices on pods of 3,072 are four pods with 2,048 each. Less
+// than a quarter gives a warning. The last dimension grows up to its size or limit, without bounds if it has neither.
+// Errors name the nearest valid counts. The bandwidth of a mesh or ring is reduced to the links in use, price and power
+// of a node to its devices in use. The slowdown by stragglers is set for the new number of nodes.
 [[nodiscard]] Result<Cluster> scaled(Cluster cluster, std::int64_t devices);
 
 }  // namespace orrery::hardware

@@ -12,6 +12,16 @@ double nodes(const Cluster& cluster) {
   return static_cast<double>(cluster.devices) / static_cast<double>(cluster.node_size());
 }
 
+// Over the accelerators of nodes of several kinds; 0 if one kind has no figure, or all nodes are alike.
+double sum_over_nodes(const Cluster& cluster, double Accelerator::* figure) {
+  double sum = 0;
+  for (const Nodes& some : cluster.nodes) {
+    if (!(some.accelerator.*figure > 0)) { return 0; }
+    sum += static_cast<double>(some.count * cluster.node_size()) * some.accelerator.*figure;
+  }
+  return sum;
+}
+
 std::string depreciated(double price, std::string_view of) {
   return fmt::format("{} USD {}, depreciated over {} years", price, of, kWriteOffYears);
 }
@@ -30,7 +40,12 @@ std::optional<Rate> cost_rate(const Cluster& cluster) {
     const std::string node = fmt::format("per node of {}", cluster.node_size());
     return Rate{nodes(cluster) * cluster.node_price_usd / written_off_time, depreciated(cluster.node_price_usd, node)};
   }
-  if (cluster.accelerator.price_usd > 0) {
+  if (const double price = sum_over_nodes(cluster, &Accelerator::price_usd); price > 0) {
+    return Rate{price / written_off_time,
+                fmt::format("{} USD of all accelerators, depreciated over {} years, nothing else included", price,
+                            kWriteOffYears)};
+  }
+  if (cluster.nodes.empty() && cluster.accelerator.price_usd > 0) {
     return Rate{devices * cluster.accelerator.price_usd / written_off_time,
                 depreciated(cluster.accelerator.price_usd, "per accelerator, nothing else included")};
   }
@@ -42,7 +57,10 @@ std::optional<Rate> power(const Cluster& cluster) {
     return Rate{nodes(cluster) * cluster.node_power_watts,
                 fmt::format("nameplate power, {} W per node of {}", cluster.node_power_watts, cluster.node_size())};
   }
-  if (cluster.accelerator.tdp_watts > 0) {
+  if (const double watts = sum_over_nodes(cluster, &Accelerator::tdp_watts); watts > 0) {
+    return Rate{watts, fmt::format("nameplate power, {} W of all accelerators, nothing else included", watts)};
+  }
+  if (cluster.nodes.empty() && cluster.accelerator.tdp_watts > 0) {
     return Rate{
         static_cast<double>(cluster.devices) * cluster.accelerator.tdp_watts,
         fmt::format("nameplate power, {} W per accelerator, nothing else included", cluster.accelerator.tdp_watts)};

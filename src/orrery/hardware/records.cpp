@@ -90,6 +90,11 @@ Objection dimensions_are_few_and_distinct(const Cluster& cluster) {
   return names_are_distinct("dimensions", cluster.dimensions);
 }
 
+Objection nodes_are_few(const Cluster& cluster) {
+  if (cluster.nodes.size() <= hardware::kMostNodeKinds) { return {}; }
+  return {"/nodes", fmt::format("{} entries; at most {} are allowed", cluster.nodes.size(), hardware::kMostNodeKinds)};
+}
+
 Objection second_tier_is_reachable(const Cluster& cluster) {
   const SecondTier& tier = cluster.second_tier;
   if (!(tier.memory > Bytes()) || tier.bandwidth >= kLeastBandwidth) { return {}; }
@@ -303,12 +308,24 @@ const Record<PoolLevel>& Described<PoolLevel>::record() {
   return record;
 }
 
+const Record<hardware::Nodes>& Described<hardware::Nodes>::record() {
+  using hardware::Nodes;
+  static const auto record =
+      Record<Nodes>("nodes", "Nodes with the same accelerators.")
+          .required("count", &Nodes::count, "number of nodes (groups of the innermost dimension)",
+                    {.min = 1, .max = hardware::kMaxDevices})
+          .required("accelerator", &Nodes::accelerator, "an accelerator, or the name of one; default: the cluster's");
+  return record;
+}
+
 const Record<Cluster>& Described<Cluster>::record() {
   static const auto record =
-      Record<Cluster>("cluster", "Identical accelerators connected by network dimensions, innermost first.")
+      Record<Cluster>("cluster", "Accelerators connected by network dimensions, innermost first.")
           .optional("name", &Cluster::name, "name; default: the file's name")
           .optional("description", &Cluster::description, "product name")
-          .required("accelerator", &Cluster::accelerator, "an accelerator, or the name of one")
+          .required("accelerator", &Cluster::accelerator,
+                    "an accelerator, or the name of one; default: that of the first nodes")
+          .optional("nodes", &Cluster::nodes, "nodes of several kinds of accelerators, in the order of devices")
           .required("dimensions", &Cluster::dimensions, "network dimensions, innermost first", {.nonempty = true})
           .optional("topology", &Cluster::topology, "the network as switches and links, instead of dimensions")
           .optional("second_tier", &Cluster::second_tier, "second memory tier: host memory, or a pool")
@@ -324,6 +341,7 @@ const Record<Cluster>& Described<Cluster>::record() {
                     "relative standard deviation of nodes' times for the same work (stragglers)",
                     {.min = 0.0, .max = 1.0})
           .optional("sources", &Cluster::sources, std::string(kSourcesDoc))
+          .check(nodes_are_few)
           .check(dimensions_are_few_and_distinct)
           .check(dimensions_are_sized)
           .check(meshes_are_sized)

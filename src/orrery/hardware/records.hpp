@@ -150,6 +150,10 @@ struct Described<hardware::NetworkDimension> {
   static const Record<hardware::NetworkDimension>& record();
 };
 template <>
+struct Described<hardware::Nodes> {
+  static const Record<hardware::Nodes>& record();
+};
+template <>
 struct Described<hardware::PoolLevel> {
   static const Record<hardware::PoolLevel>& record();
 };

@@ -131,7 +131,13 @@ Fabric::Fabric(const hardware::Cluster& cluster, NodeEgress egress) : cluster_(c
       }
     }
   }
-  const double memory_rate = cluster.accelerator.memory_bandwidth.value() * cluster.accelerator.memory_efficiency;
+  const auto rate_of = [](const hardware::Accelerator& one) {
+    return one.memory_bandwidth.value() * one.memory_efficiency;
+  };
+  double memory_rate = rate_of(cluster.accelerator);
+  for (const hardware::Nodes& nodes : cluster.nodes) {
+    memory_rate = std::min(memory_rate, rate_of(nodes.accelerator));
+  }
   if (memory_rate > 0.0) { seconds_per_reduced_byte_ = kAccessesPerReducedByte / memory_rate; }
   if (cluster.topology && cluster.topology->in_switch) { trees_ = std::make_shared<TreePrices>(cluster); }
 }

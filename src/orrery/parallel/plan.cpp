@@ -297,6 +297,13 @@ void check_second_tier(PlanChecker& check, const hardware::Cluster& cluster, con
   });
 }
 
+void check_nodes(PlanChecker& check, const hardware::Cluster& cluster, const Plan& plan) {
+  check.require(cluster.nodes.empty() || plan.schedule != ScheduleKind::dualpipe, "--schedule", [&] {
+    return fmt::format("dualpipe is not modelled on nodes of several kinds of accelerators, which cluster \"{}\" has",
+                       cluster.name);
+  });
+}
+
 }  // namespace
 
 workload::Slice slice_of(const Job& job, const Plan& plan, workload::Pass pass) {
@@ -385,6 +392,7 @@ std::vector<Diagnostic> problems(const hardware::Cluster& cluster, const Plan& p
   PlanChecker check(&found);
   check_second_tier(check, cluster, plan);
   check_placement(check, cluster, plan);
+  check_nodes(check, cluster, plan);
   return found;
 }
 
@@ -392,6 +400,7 @@ bool is_valid(const hardware::Cluster& cluster, const Plan& plan) {
   PlanChecker check(nullptr);
   check_second_tier(check, cluster, plan);
   check_placement(check, cluster, plan);
+  check_nodes(check, cluster, plan);
   return check.ok();
 }
 

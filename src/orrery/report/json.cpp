@@ -105,6 +105,15 @@ Node classes_json(const std::vector<results::RankClassTime>& classes) {
   return list;
 }
 
+Node nodes_json(const std::vector<results::StageNodes>& nodes) {
+  Node list = sequence_node();
+  for (const results::StageNodes& of : nodes) {
+    add_item(list,
+             json_object({{"first_stage", of.first_stage}, {"stages", of.stages}, {"accelerators", of.accelerators}}));
+  }
+  return list;
+}
+
 Node uncertainty_json(const std::optional<results::Uncertainty>& range) {
   if (!range) { return null_node(); }
   return json_object({{"p10_s", range->p10}, {"p90_s", range->p90}, {"basis", range->basis}, {"kind", range->kind}});
@@ -141,6 +150,7 @@ void add_estimate(Node& json, const results::Estimate& estimate) {
                     {"task", estimate.task},
                     {"lora", estimate.lora},
                     {"validity", json_object({{"basis", estimate.validity}, {"of", estimate.validity_note}})}});
+  if (!estimate.nodes.empty()) { add_fields(json, {{"nodes", nodes_json(estimate.nodes)}}); }
   const auto add_given = [&](const char* key, const std::string& format) {
     if (!format.empty()) { add_fields(json, {{key, format}}); }
   };

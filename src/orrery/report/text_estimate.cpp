@@ -117,6 +117,19 @@ std::string plan_lines(const results::Estimate& estimate, std::span<const std::s
   return text;
 }
 
+// On a cluster with several kinds of nodes.
+std::string nodes_line(const results::Estimate& estimate) {
+  if (estimate.nodes.empty()) { return ""; }
+  std::vector<std::string> parts;
+  for (const results::StageNodes& of : estimate.nodes) {
+    const std::string stages = of.stages == 1
+                                   ? fmt::format("stage {}", of.first_stage)
+                                   : fmt::format("stages {} to {}", of.first_stage, of.first_stage + of.stages - 1);
+    parts.push_back(fmt::format("{} on {}", stages, join(of.accelerators, " and ")));
+  }
+  return wrapped_list(label("nodes"), parts);
+}
+
 std::string single_pass_lines(const results::Estimate& estimate, TextStyle style) {
   std::string text = label("batch") + bold(format_seconds(estimate.step_time, 4), style) + ": one forward pass\n";
   text += fmt::format("{}{} samples/s\n", label("throughput"), format_count(estimate.samples_per_s));
@@ -351,7 +364,7 @@ std::string estimate_text(const results::Estimate& estimate, std::span<const std
   std::string text = job_header(estimate, style);
   if (!estimate.feasible) { text += red("DOES NOT FIT", style) + ": " + printable(why_infeasible(estimate)) + "\n"; }
   for (const std::string& warning : estimate.warnings) { text += wrapped("warning: ", printable(warning)); }
-  text += "\n" + plan_lines(estimate, chosen);
+  text += "\n" + plan_lines(estimate, chosen) + nodes_line(estimate);
   text += "\n" + (estimate.inference ? serving_lines(estimate, style) : rate_lines(estimate, style));
   text += expense_lines(estimate);
   text += stragglers_line(estimate);

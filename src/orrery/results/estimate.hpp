@@ -148,6 +148,12 @@ struct PlanSummary {
 
 [[nodiscard]] std::string text_of(const PlanValue& value);
 
+// Accelerators of consecutive pipeline stages, on a cluster with several kinds of nodes.
+struct StageNodes {
+  std::int64_t first_stage = 0, stages = 1;
+  std::vector<std::string> accelerators;  // names, in the order of devices
+};
+
 struct Estimate {
   std::string model, cluster, stack, precision;
   std::string weight_format, kv_format, attention_precision;  // empty: not given
@@ -178,6 +184,7 @@ struct Estimate {
   std::vector<GroupTime> comm_by_group;
   std::vector<PassTime> passes;    // of training
   std::vector<GroupShape> groups;  // of more than one rank
+  std::vector<StageNodes> nodes;   // empty: all nodes are alike
   Memory memory;
   std::optional<Expense> cost, energy;  // absent if the cluster has no price or power
   PlanSummary plan;

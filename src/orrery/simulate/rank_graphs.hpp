@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <iterator>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -81,6 +82,13 @@ class RankGraphs {
     for (NodeTask& task : graph->nodes) { task = bound(task, bindings_[rank]); }
     bindings_[rank] = {};
     return *graph;
+  }
+
+  // The graph of ranks that share one, to be changed for these ranks only. Groups and peers may be slots.
+  [[nodiscard]] RankGraph& own_together(std::span<const std::uint32_t> ranks) {
+    const auto changed = std::make_shared<RankGraph>(*graphs_[ranks.front()]);
+    for (const std::uint32_t rank : ranks) { graphs_[rank] = changed; }
+    return *changed;
   }
 
   class Iterator {
