@@ -56,6 +56,10 @@ TEST(waiting_for_sites, grows_with_sites_and_is_nothing_without_failures) {
   }
   EXPECT_EQ(waits(site(1, 900.0, 8.0)), Seconds(0));
   EXPECT_EQ(waits(site(16, 900.0, 0.0)), Seconds(0));
+  Process free = site(16, 900.0, 8.0);  // nothing is lost, and nothing takes time
+  free.downtime = {};
+  free.interval = {};
+  EXPECT_EQ(waits(free), Seconds(0));
 }
 
 // Work / useful share, and a wait in every round.
