@@ -246,6 +246,7 @@ class Round {
   [[nodiscard]] double waiting(std::int64_t count) const {
     const auto sites = static_cast<double>(count);
     Grid grid{0.0, range(sites) / static_cast<double>(kPoints)};
+    if (!(grid.step > 0.0)) { return 0.0; }  // failures cost nothing
     auto exponents = exponents_on(grid.step);
     if (lam_ * progress_ > kMany) {
       grid = around_mean(exponents.front()[1], grid.step, sites);

@@ -37,12 +37,9 @@ TEST(waiting_for_sites, of_rare_failures_is_the_sum_of_all_other_sites) {
 }
 
 // In a long round every site has many failures: its time is normal, and the largest of K is x standard deviations above
-// the mean (1.0294 for four). Its deviation as in `luck_of`, which leaves out failures that strike a restart: short
-// here.
+// the mean (1.0294 for four).
 TEST(waiting_for_sites, of_long_rounds_is_that_of_normal_times) {
-  Process process = site(4, 40 * kDay, 24.0);
-  process.downtime.restart = Seconds(60);
-  process.interval.flush = Seconds(0);
+  const Process process = site(4, 40 * kDay, 24.0);
   const double deviation = std::sqrt(luck_of(process, process.round).variance);
   EXPECT_NEAR(waits(process).value() / (1.0294 * deviation), 1.0, 0.03);
 }
@@ -56,6 +53,10 @@ TEST(waiting_for_sites, grows_with_sites_and_is_nothing_without_failures) {
   }
   EXPECT_EQ(waits(site(1, 900.0, 8.0)), Seconds(0));
   EXPECT_EQ(waits(site(16, 900.0, 0.0)), Seconds(0));
+  Process free = site(16, 900.0, 8.0);  // nothing is lost, and nothing takes time
+  free.downtime = {};
+  free.interval = {};
+  EXPECT_EQ(waits(free), Seconds(0));
 }
 
 // Work / useful share, and a wait in every round.
