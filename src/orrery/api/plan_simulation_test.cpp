@@ -317,6 +317,35 @@ TEST(PlanSimulation, without_shared_ports_a_plan_takes_the_time_of_its_estimate)
   if (more != nullptr) { std::cout << "  " << dispatch << " jobs overlap dispatch\n"; }
 }
 
+// Two nodes of eight devices: 100 GB/s of each device to a switch of its node with 200 GB/s to a pool. Weights of 16
+// replicas; with tp 4, four groups share the switch. Without latency, which the simulator hides where loads wait for
+// each other.
+TEST(PlanSimulation, replicas_load_weights_from_a_pool_in_the_time_of_the_estimate) {
+  for (const std::int64_t tp : {1, 4}) {
+    for (const int zero : {0, 3}) {
+      Case c;
+      c.model = parallel::test::llama(8, 1024, 16, 16, 4096, 32768);
+      c.job = {16, 1024, hardware::Precision::bf16, parallel::Task::pretrain};
+      c.cluster = parallel::test::cluster_of({8, 2});
+      c.cluster.second_tier = {1024_GiB, 100_GBps, 0_us, {}, 0.5};
+      c.cluster.second_tier.levels = {{"nodes", 8, 4, 50_GBps, true}, {"memories", 16, 16, 20_GBps, true}};
+      c.plan.tp = tp;
+      c.plan.dp = 16 / tp;
+      c.plan.zero = zero;
+      c.plan.offload.weights = true;
+      c.plan.dp_overlap = false;
+      const Program program = program_of(c);
+      const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::operators, 1});
+      const simulate::ClassJob job = job_of(c, graphs, false);
+      const auto folded = simulate::folded(c.cluster, job, Folding::automatic);
+      EXPECT_EQ(folded.unfolded_because, "");
+      const double simulated = static_cast<double>(run(folded.job, true).makespan_ns()) * 1e-9;
+      estimate::Estimator estimator(c.model, c.cluster, c.stack, c.job);
+      EXPECT_NEAR(estimator.step_time(c.plan).value(), simulated, tolerance(folded.job, c.cluster)) << tp << zero;
+    }
+  }
+}
+
 // The closed form prices all groups of a kind as the slowest of them.
 TEST(PlanSimulation, with_groups_of_unequal_shapes_a_plan_takes_no_longer_than_its_estimate) {
   const char* more = std::getenv("ORRERY_AGREEMENT_JOBS");

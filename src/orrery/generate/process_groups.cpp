@@ -63,7 +63,9 @@ class Uses {
           break;
         }
         case parallel::Route::ring_steps: rings_ = true; break;
-        case parallel::Route::host: break;
+        case parallel::Route::host:
+          if (launch->call.readers != GroupKind::host) { use(lane, launch->call.readers); }
+          break;
       }
     }
   }

@@ -276,7 +276,10 @@ NodeIds Streams::issue_transfer(std::string_view name, const CollectiveCall& cal
     return ends;
   }
   if (call.transfer != parallel::TierTransfer::store) {
-    ends.push_back(writer_.memory(name, graph::NodeType::mem_load, call.bytes, parents));
+    const bool together =
+        call.readers != GroupKind::host && writer_.groups().members(call.readers, writer_.rank()).degree > 1;
+    const GroupFamily* readers = together ? &writer_.family(call.readers, Lane::overlapped) : nullptr;
+    ends.push_back(writer_.memory(name, graph::NodeType::mem_load, call.bytes, parents, readers));
   }
   if (call.transfer != parallel::TierTransfer::load) {
     ends.push_back(writer_.memory(name, graph::NodeType::mem_store, call.bytes, parents));

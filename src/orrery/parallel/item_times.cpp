@@ -1,5 +1,7 @@
 #include "orrery/parallel/item_times.hpp"
 
+#include <algorithm>
+
 #include "orrery/core/error.hpp"
 #include "orrery/cost/kernel_cost.hpp"
 #include "orrery/parallel/calls.hpp"
@@ -30,7 +32,38 @@ Seconds price_transfer(Bytes bytes, const hardware::SecondTier& tier) {
   return bytes > Bytes(0) ? tier.latency + bytes / tier.rate() : Seconds(0);
 }
 
-Seconds price_tier(const CollectiveCall& call, const hardware::SecondTier& tier) {
+// Members of a group among `devices` neighbours, if they are spread evenly over each dimension.
+double members_near(const hardware::Cluster& cluster, const network::Group& group, std::int64_t devices) {
+  double near = 1.0;
+  std::int64_t stride = 1;
+  for (std::size_t d = 0; d < cluster.dimensions.size(); ++d) {
+    const std::int64_t size = std::max<std::int64_t>(cluster.dimensions[d].size, 1);
+    const std::int64_t positions = std::clamp<std::int64_t>(devices / stride, 1, size);
+    for (const network::Extent& extent : group.extents) {
+      if (extent.dimension != static_cast<int>(d)) { continue; }
+      near *= static_cast<double>(std::max<std::int64_t>(1, extent.members * positions / size));
+    }
+    stride *= size;
+  }
+  return near;
+}
+
+// All devices load, each with its group: a level that multicasts passes the bytes of a group once.
+Seconds price_load_together(const CollectiveCall& call, const hardware::Cluster& cluster, const network::Group& group) {
+  const hardware::SecondTier& tier = cluster.second_tier;
+  if (call.bytes == Bytes(0)) { return Seconds(0); }
+  Seconds time = call.bytes / tier.bandwidth;
+  double part = 1.0;
+  for (const hardware::PoolLevel& level : tier.levels) {
+    if (level.combines) { part = 1.0 / members_near(cluster, group, level.devices); }
+    time = max(time, (part * static_cast<double>(level.devices)) * call.bytes / level.capacity());
+  }
+  return tier.latency + time;
+}
+
+Seconds price_tier(const CollectiveCall& call, const hardware::Cluster& cluster, const Mesh& mesh) {
+  const hardware::SecondTier& tier = cluster.second_tier;
+  if (call.readers != GroupKind::host) { return price_load_together(call, cluster, mesh.group(call.readers)); }
   if (call.transfer != TierTransfer::update) { return price_transfer(call.bytes, tier); }
   const Bytes most = max(call.update.gradients, call.update.weights);  // each direction has its own link
   return max(host_update_time(call, tier), price_transfer(most, tier));
@@ -43,7 +76,7 @@ Seconds price_call(const CollectiveCall& call, const network::Fabric& fabric, co
     case Route::collective: return fabric.price(call.collective, call.bytes, mesh.group(call.group)).time;
     case Route::ring_steps: return price_ring_steps(call, fabric, mesh.group(call.group));
     case Route::node_dispatch: return price_node_dispatch(call, fabric, mesh);
-    case Route::host: return price_tier(call, fabric.cluster().second_tier);
+    case Route::host: return price_tier(call, fabric.cluster(), mesh);
   }
   throw_internal_error("known route", __FILE__, __LINE__);
 }

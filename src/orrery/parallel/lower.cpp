@@ -330,6 +330,16 @@ const LoweredSlice& Lowerer::slice(const Job& job, const Plan& plan) {
   return entry->second;
 }
 
+namespace {
+
+// What the members of a group load together.
+bool multicasts(const hardware::SecondTier& tier) {
+  return std::any_of(tier.levels.begin(), tier.levels.end(),
+                     [](const hardware::PoolLevel& level) { return level.combines; });
+}
+
+}  // namespace
+
 Lowered Lowerer::lower(const Job& job, const Plan& plan) {
   constexpr auto kEnough = infinite<Bytes>();
   return *lower_within(job, plan, {kEnough, kEnough});
@@ -361,7 +371,8 @@ bool Lowerer::may_fit(const Job& job, const Plan& plan, const LowestMemory& lowe
 std::optional<Lowered> Lowerer::lower_within(const Job& job, const Plan& plan, const Capacity& capacity) {
   begin(job, plan);
   const LoweredSlice& shared = slice(job, plan);
-  const LoweringContext context = context_of(model_, stack_, program_.job, program_.plan, &program_.blocks);
+  LoweringContext context = context_of(model_, stack_, program_.job, program_.plan, &program_.blocks);
+  context.pool_multicasts = multicasts(cluster_.second_tier) && !job.is_inference();
   PlanLowering lowering(program_, context, shared, partition_);
   lowering.partition();
   if (!capacity.holds(program_)) { return std::nullopt; }

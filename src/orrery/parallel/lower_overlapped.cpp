@@ -17,6 +17,13 @@ void append_transfer(Block& block, std::string_view name, Bytes bytes, TierTrans
   block.items.push_back({name, Purpose::optimizer, CollectiveLaunch{call, asynchronous}});
 }
 
+void append_load_together(Block& block, std::string_view name, Bytes bytes, GroupKind readers) {
+  if (bytes == Bytes(0)) { return; }
+  CollectiveCall call{Collective::broadcast, GroupKind::host, bytes};
+  call.readers = readers;
+  block.items.push_back({name, Purpose::optimizer, CollectiveLaunch{call}});
+}
+
 void append_host_update(Block& block, std::string_view name, Bytes touched, const HostUpdate& update) {
   const CollectiveCall call{Collective::broadcast, GroupKind::host, touched, {}, TierTransfer::update, update};
   block.items.push_back({name, Purpose::optimizer, CollectiveLaunch{call}});
@@ -76,8 +83,13 @@ class OverlapLowering {
     const Plan& plan = context_.plan();
     const auto& names = *part.names;
     Block overlapped{names.gather, {}}, blocking{names.gather, {}};
-    if (plan.offload.weights) { append_transfer(overlapped, "weights.fetch", resident(sizes)); }
-    if (plan.zero == 3) {
+    const bool together = plan.offload.weights && context_.pool_multicasts;
+    if (together) {
+      append_loads_of_replicas(overlapped, sizes);
+    } else if (plan.offload.weights) {
+      append_transfer(overlapped, "weights.fetch", resident(sizes));
+    }
+    if (plan.zero == 3 && !together) {
       append_gather(plan.overlaps_gathers() ? overlapped : blocking, context_, sizes.dense_bytes, sizes.expert_bytes);
     }
     add_backward_gather(part, sizes, overlapped);
@@ -107,6 +119,15 @@ class OverlapLowering {
     Block both = weights;
     append_transfer(both, "activations.fetch", sizes.activations.kept);
     part.backward_gather = context_.add_block(std::move(both));
+  }
+
+  // Replicas load the same weights from a pool that multicasts them. With ZeRO 3, whose shards lie in the pool, the
+  // loads take the place of the gathers.
+  void append_loads_of_replicas(Block& block, const PartSizes& sizes) const {
+    const Bytes wider =
+        weight_copies(context_.stack, context_.weight_element, context_.plan()).stored - context_.weight_element;
+    append_load_together(block, "weights.fetch", sizes.dense_bytes + sizes.dense * wider, GroupKind::dp);
+    append_load_together(block, "experts.fetch", sizes.expert_bytes + sizes.expert * wider, GroupKind::expert_dp);
   }
 
   // Bytes of a part's weights that a rank stores.

@@ -29,6 +29,7 @@ struct LoweringContext {
   Bytes layer_element;                     // one stored weight of a layer that is not
   Bytes end_element;                       // one stored weight of embedding or head that is not
   Bytes residual;                          // the tensor between two layers, this rank's part of a micro-batch
+  bool pool_multicasts = false;            // replicas load offloaded weights together (SecondTier::multicasts)
 
   [[nodiscard]] const Plan& plan() const { return plan_of_job; }
   [[nodiscard]] const Job& job() const { return job_of_plan; }
@@ -142,6 +143,8 @@ void append_gather(Block& block, const LoweringContext& context, Bytes dense, By
 // Between a device and its second memory tier.
 void append_transfer(Block& block, std::string_view name, Bytes bytes, TierTransfer transfer = TierTransfer::load,
                      bool asynchronous = false);
+// A load of the same bytes by all members of a group.
+void append_load_together(Block& block, std::string_view name, Bytes bytes, GroupKind readers);
 void append_host_update(Block& block, std::string_view name, Bytes touched, const HostUpdate& update);
 
 }  // namespace orrery::parallel

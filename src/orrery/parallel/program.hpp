@@ -56,6 +56,9 @@ struct CollectiveCall {
   workload::NodeDispatch node_dispatch = {};   // of an all-to-all over ep
   TierTransfer transfer = TierTransfer::load;  // over GroupKind::host
   HostUpdate update = {};
+  // Of a load: the members of the group load the same bytes of a pool together, which its switches multicast; host: the
+  // rank loads bytes of its own.
+  GroupKind readers = GroupKind::host;
 };
 
 struct Item;

@@ -1,0 +1,99 @@
+// Offloaded weights that replicas load together from a pool of memory.
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "orrery/network/fabric.hpp"
+#include "orrery/parallel/item_times.hpp"
+#include "orrery/parallel/lowerer.hpp"
+#include "orrery/parallel/test_jobs.hpp"
+
+namespace orrery::parallel::pool_loads_test {
+namespace {
+
+// Two nodes of eight devices with 100 GB/s each to the switch of their node, which has four links of 50 GB/s to
+// sixteen memories of 20 GB/s.
+hardware::Cluster pool_cluster(bool nodes_combine, bool memories_combine) {
+  hardware::Cluster cluster = test::cluster_of({8, 2});
+  cluster.second_tier = {1024_GiB, 100_GBps, 10_us, {}, 0.5};
+  cluster.second_tier.levels = {{"nodes", 8, 4, 50_GBps, nodes_combine},
+                                {"memories", 16, 16, 20_GBps, memories_combine}};
+  return cluster;
+}
+
+test::Case job_on(hardware::Cluster cluster) {
+  test::Case c;
+  c.model = test::llama(8, 1024, 16, 16, 4096, 32768);
+  c.job = {16, 1024, hardware::Precision::bf16, Task::pretrain};
+  c.cluster = std::move(cluster);
+  c.plan.dp = 16;
+  c.plan.offload.weights = true;
+  return c;
+}
+
+Program program_of(const test::Case& c) { return lower(c.model, c.job, c.plan, c.cluster, c.stack); }
+
+// Time of a load of 1 GB by the data-parallel group, without latency, in ms.
+double load_ms(bool nodes_combine, bool memories_combine, std::int64_t tp) {
+  test::Case c = job_on(pool_cluster(nodes_combine, memories_combine));
+  c.plan.tp = tp;
+  c.plan.dp = 16 / tp;
+  const Program program = program_of(c);
+  CollectiveCall call{Collective::broadcast, GroupKind::host, Bytes(1e9)};
+  call.readers = GroupKind::dp;
+  const network::Fabric fabric(c.cluster);
+  return (price_call(call, fabric, program.mesh) - 10_us).value() * 1e3;
+}
+
+// A device receives 1 GB in 10 ms. All devices of a node need 8 GB of 200 GB/s, those of the cluster 16 GB of 320 GB/s;
+// where a level combines, one for each group of the node, or of the cluster. Behind it the bytes pass once as well.
+TEST(PoolLoads, a_level_that_combines_passes_the_bytes_of_a_group_once) {
+  EXPECT_NEAR(load_ms(false, false, 1), 50.0, 1e-9);
+  EXPECT_NEAR(load_ms(false, true, 1), 40.0, 1e-9);
+  EXPECT_NEAR(load_ms(true, true, 1), 10.0, 1e-9);
+  EXPECT_NEAR(load_ms(true, true, 2), 10.0, 1e-9);  // two groups: 2 GB of 200 GB/s
+  EXPECT_NEAR(load_ms(true, true, 4), 20.0, 1e-9);  // four
+  EXPECT_NEAR(load_ms(true, false, 1), 10.0, 1e-9);
+}
+
+// Loads and gathers of the first forward of all layers, and the bytes of the loads.
+struct Fetched {
+  bool gathers = false;
+  double together = 0, alone = 0;
+};
+Fetched fetched(const Program& program) {
+  Fetched sum;
+  for (const BlockUse& use : program.chunks.front().forward) {
+    if (!use.gather) { continue; }
+    for (const Item& item : program.block(*use.gather).items) {
+      const CollectiveCall& call = item.collective()->call;
+      sum.gathers |= call.group != GroupKind::host;
+      const double bytes = static_cast<double>(use.repeat) * call.bytes.value();
+      if (call.group == GroupKind::host) { (call.readers == GroupKind::host ? sum.alone : sum.together) += bytes; }
+    }
+  }
+  return sum;
+}
+
+TEST(PoolLoads, with_zero_3_loads_take_the_place_of_gathers) {
+  for (const int zero : {0, 3}) {
+    test::Case c = job_on(pool_cluster(true, true));
+    c.plan.zero = zero;
+    const Program together = program_of(c);
+    c.cluster.second_tier.levels = {};
+    const Program alone = program_of(c);
+    const double weights = 2.0 * together.classes.front().parameters;
+    EXPECT_FALSE(fetched(together).gathers);
+    EXPECT_EQ(fetched(together).alone, 0.0);
+    EXPECT_NEAR(fetched(together).together, weights, 1e-9 * weights);
+    EXPECT_EQ(fetched(alone).gathers, zero == 3);
+    EXPECT_EQ(fetched(alone).together, 0.0);
+    EXPECT_NEAR(fetched(alone).alone, zero == 3 ? weights / 16.0 : weights, 1e-9 * weights);
+    EXPECT_EQ(together.memory[0].total(), alone.memory[0].total());
+  }
+}
+
+}  // namespace
+}  // namespace orrery::parallel::pool_loads_test
