@@ -71,12 +71,36 @@ class PassSums {
   std::map<std::string, Passes> sums_;
 };
 
+// The same steps on one device, on which nothing is computed twice.
+parallel::Program on_one_device(const parallel::Program& program, const Inputs& inputs) {
+  parallel::Plan plan;
+  plan.micro_batch = program.plan.micro_batch;
+  hardware::Cluster cluster = inputs.cluster;
+  cluster.devices = 1;
+  return parallel::lower(inputs.model, program.job, plan, cluster, inputs.stack);
+}
+
+// Kernels that do not skip masked pairs compute those outside sliding windows, too; HFU does not count them.
+double outside_windows(const parallel::Job& job, const Inputs& inputs) {
+  const hardware::AttentionPolicy& attention = inputs.stack.attention;
+  if (attention.kernel == hardware::AttentionKernel::flash && attention.causal_skip) { return 0.0; }
+  workload::Model full = inputs.model;
+  full.sliding_window = 0;
+  const auto flops = [&](const workload::Model& model) {
+    return workload::model_flops(model, inputs.stack, job.global_batch, job.seq, job.adapter).value();
+  };
+  return flops(full) - flops(inputs.model);
+}
+
+// Without what the backward pass computes again.
+double once(const Passes& passes) { return passes.forward + std::min(passes.backward, 2.0 * passes.forward); }
+
 }  // namespace
 
-std::vector<results::FlopsPart> flops_beyond_hfu(const parallel::Program& program, const workload::Model& model,
+std::vector<results::FlopsPart> flops_beyond_hfu(const parallel::Program& program, const Inputs& inputs,
                                                  double executed, double hfu) {
   if (program.job.is_inference()) { return {}; }
-  const double notable = 1e-6 * executed;  // nodes round to whole operations
+  const double notable = 1e-5 * executed;
   std::vector<results::FlopsPart> parts;
   double left = executed - hfu;
   const auto add = [&](std::string name, double flops) {
@@ -84,16 +108,18 @@ std::vector<results::FlopsPart> flops_beyond_hfu(const parallel::Program& progra
     left -= flops;
     parts.push_back({std::move(name), flops});
   };
-  const double rows = real(workload::vocabulary_rows(model, program.plan.tp) * program.plan.tp);
-  const PassSums sums(program);
+  const PassSums sums(program), whole(on_one_device(program, inputs));
   for (const auto& [name, passes] : sums.all()) {
+    const auto alone = whole.all().find(name);
+    const double needed = alone == whole.all().end() ? 0.0 : once(alone->second);
     add(fmt::format("{}: the backward pass computes parts of the forward pass again", name),
         passes.backward - 2.0 * passes.forward);
     add(name + ": optimizer", passes.optimizer);
-    if (name == "head.logits") {
-      add(name + ": padded rows of the vocabulary", passes.all() * (1.0 - real(model.vocab) / rows));
-    }
+    add(fmt::format("{}: {}", name,
+                    name == "head.logits" ? "padded rows of the vocabulary" : "computed on several ranks"),
+        once(passes) - needed);
   }
+  add("attention: pairs outside sliding windows", outside_windows(program.job, inputs));
   std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.flops > b.flops; });
   if (std::abs(left) > notable) { parts.push_back({"other", left}); }
   return parts;

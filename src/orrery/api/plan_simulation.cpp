@@ -346,7 +346,7 @@ Result<results::PlanSimulation> simulate_plan(const std::string& data_directory,
   if (result.simulation.roofline && !job.is_inference()) {
     results::Roofline& roofline = *result.simulation.roofline;
     roofline.hfu_flops = result.estimate.hardware_flops.value();
-    roofline.beyond_hfu = flops_beyond_hfu(program, inputs.model, roofline.operations(), roofline.hfu_flops);
+    roofline.beyond_hfu = flops_beyond_hfu(program, inputs, roofline.operations(), roofline.hfu_flops);
   }
   auto& warnings = result.simulation.warnings;
   if (!folded.unfolded_because.empty()) {

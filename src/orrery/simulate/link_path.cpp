@@ -13,10 +13,11 @@ constexpr std::uint32_t kAnyStep = 0xFFFFFFFF;
 
 }  // namespace
 
-std::size_t LinkPath::KeyHash::operator()(const Key& key) const {
-  std::uint64_t mixed = (std::uint64_t{key.owner} << 32U | key.index) * 0x9E3779B97F4A7C15U;
-  mixed = (mixed ^ (mixed >> 29U) ^ key.time * 2 ^ (key.of_collective ? 1U : 0U)) * 0x94D049BB133111EBU;
-  return mixed ^ (mixed >> 31U);
+std::span<const LinkPath::KeyedGrant> LinkPath::find(const Grants& grants, const Key& key) {
+  const auto first = std::lower_bound(grants.begin(), grants.end(), KeyedGrant{key, 0});
+  auto end = first;
+  while (end != grants.end() && end->key == key) { ++end; }
+  return {first, end};
 }
 
 LinkPath::LinkPath(const SimulationJob& job, const PhysicalMachine& machine)
@@ -31,11 +32,13 @@ LinkPath::LinkPath(const SimulationJob& job, const PhysicalMachine& machine)
     if (const auto time = usable_at(grant)) {
       const Key key =
           grant.of_collective ? Key{true, grant.owner, grant.to, *time} : Key{false, grant.source, grant.node, *time};
-      arrivals_[key].push_back(i);
+      arrivals_.push_back({key, i});
     }
     const bool is_first = grant.of_collective && grant.previous_hop == kNone;
-    if (is_first) { departures_[{true, grant.owner, grant.from, grant.left_at()}].push_back(i); }
+    if (is_first) { departures_.push_back({{true, grant.owner, grant.from, grant.left_at()}, i}); }
   }
+  std::sort(arrivals_.begin(), arrivals_.end());
+  std::sort(departures_.begin(), departures_.end());
 }
 
 // When its target can use what it has received; nothing if it cannot yet.
@@ -48,10 +51,8 @@ std::optional<std::uint64_t> LinkPath::usable_at(const LinkGrant& grant) const {
 // The transfer of the last step before `before_step` that the participant could use from that time on; kNone.
 std::uint32_t LinkPath::last_arrival(std::uint32_t owner, std::uint32_t index, std::uint64_t time,
                                      std::uint32_t before_step) const {
-  const auto found = arrivals_.find({true, owner, index, time});
   std::uint32_t last = kNone;
-  if (found == arrivals_.end()) { return last; }
-  for (const std::uint32_t grant : found->second) {
+  for (const auto& [key, grant] : find(arrivals_, {true, owner, index, time})) {
     if (grants_[grant].step >= before_step) { continue; }
     if (last == kNone || grants_[last].step < grants_[grant].step) { last = grant; }
   }
@@ -74,8 +75,8 @@ std::uint32_t LinkPath::chunk_end(std::uint32_t collective, std::uint32_t rank, 
     if (const std::uint32_t found = last_arrival(collective, index, time, kAnyStep); found != kNone) { return found; }
   }
   for (std::uint32_t chunk = 0; chunk < one.chunks; ++chunk) {
-    const auto found = departures_.find({true, collective, chunk * participants + position, time});
-    if (found != departures_.end()) { return found->second.front(); }
+    const auto found = find(departures_, {true, collective, chunk * participants + position, time});
+    if (!found.empty()) { return found.front().grant; }
   }
   return kNone;
 }
@@ -85,8 +86,8 @@ std::uint32_t LinkPath::first_of(const PhysicalSpan& span) const {
   if (task.act == Act::collective) {
     return chunk_end(machine_.match().collective_of(span.rank, span.node), span.rank, span.end);
   }
-  const auto found = arrivals_.find({false, span.rank, span.node, span.end});
-  return found == arrivals_.end() ? kNone : found->second.front();
+  const auto found = find(arrivals_, {false, span.rank, span.node, span.end});
+  return found.empty() ? kNone : found.front().grant;
 }
 
 std::optional<PathTrace> LinkPath::trace(const PhysicalSpan& span) const {

@@ -7,10 +7,11 @@
 // rank reached the collective, where the pieces begin.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -21,7 +22,7 @@ namespace orrery::simulate {
 
 class LinkPath {
  public:
-  // The machine has a log. Linear in its grants.
+  // The machine has a log. Sorts its grants; at most 64 bytes for each.
   LinkPath(const SimulationJob& job, const PhysicalMachine& machine);
 
   // Nothing where the grants do not explain the end.
@@ -33,13 +34,16 @@ class LinkPath {
     bool of_collective = false;
     std::uint32_t owner = 0, index = 0;
     std::uint64_t time = 0;
-    friend bool operator==(const Key&, const Key&) = default;
+    friend auto operator<=>(const Key&, const Key&) = default;
   };
-  struct KeyHash {
-    std::size_t operator()(const Key& key) const;
+  struct KeyedGrant {
+    Key key;
+    std::uint32_t grant = 0;
+    friend auto operator<=>(const KeyedGrant&, const KeyedGrant&) = default;
   };
-  using Grants = std::unordered_map<Key, std::vector<std::uint32_t>, KeyHash>;
+  using Grants = std::vector<KeyedGrant>;  // sorted
 
+  [[nodiscard]] static std::span<const KeyedGrant> find(const Grants& grants, const Key& key);
   [[nodiscard]] std::optional<std::uint64_t> usable_at(const LinkGrant& grant) const;
   [[nodiscard]] std::uint32_t last_arrival(std::uint32_t owner, std::uint32_t index, std::uint64_t time,
                                            std::uint32_t before_step) const;
