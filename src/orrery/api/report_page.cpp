@@ -39,17 +39,17 @@ constexpr std::array kJobsValues = {Drawn{"fabric", false}, Drawn{"policy", fals
                                     Drawn{"arrived"},       Drawn{"blocking_rate"}, Drawn{"utilisation"},
                                     Drawn{"fairness"},      Drawn{"wait_s/mean"}};
 
-const config::Node* value_at(const config::Node& root, std::string_view path) {
+const config::Node* value_under(const config::Node& root, std::string_view path) {
   const std::size_t slash = path.find('/');
   const config::Node* node = root.find(path.substr(0, slash));
-  return node == nullptr || slash == std::string_view::npos ? node : value_at(*node, path.substr(slash + 1));
+  return node == nullptr || slash == std::string_view::npos ? node : value_under(*node, path.substr(slash + 1));
 }
 
 Failure wrong_values(const config::Node& root, std::span<const Drawn> drawn) {
   using config::Kind;
   Failure failure;
   for (const Drawn& one : drawn) {
-    const config::Node* value = value_at(root, one.path);
+    const config::Node* value = value_under(root, one.path);
     const Place place = value == nullptr ? Place{root.place.file, 0, 0, fmt::format("/{}", one.path)} : value->place;
     const auto kind = value == nullptr ? Kind::null : value->kind;
     const bool is_number = kind == Kind::integer || kind == Kind::real || (value != nullptr && kind == Kind::null);
