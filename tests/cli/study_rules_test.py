@@ -113,6 +113,24 @@ threshold:
         self.assertIn("pp x 1.1: step time not computed: 1.1 times 1 is not a whole number", out)
         self.assertRegex(out, r"memory_bandwidth x 1.1: step time -\d")
 
+    def test_clusters_of_several_kinds_of_nodes_are_not_studied(self):
+        self.write("two.yaml", """nodes:
+  - {count: 1, accelerator: h100-sxm}
+  - {count: 3, accelerator: a100-sxm-80gb}
+dimensions:
+  - {name: nvlink, wiring: switched, size: 8, bandwidth: 300 GB/s, link: nvlink3}
+  - {name: infiniband, wiring: rails, bandwidth: 200 Gb/s, link: infiniband-hdr}
+""")
+        self.write("study.yaml", "base: {model: llama-3.1-8b, cluster: two.yaml, global_batch: 64, seq: 4096, tp: 8}\n"
+                                 "axes: [{devices: [8, 32]}]\n")
+        self.assertEqual(self.run_program("explore", "study.yaml", "--db", "r.sqlite")[0], 1)
+        with sqlite3.connect(self.folder / "r.sqlite") as db:
+            rows = db.execute("SELECT status, reason FROM points ORDER BY id").fetchall()
+        self.assertEqual(len(rows), 2)
+        for status, reason in rows:
+            self.assertNotEqual(status, "ok")
+            self.assertIn("a study needs nodes of one kind", reason)
+
     def test_a_sampler_of_lists_has_a_combination_once(self):
         self.explore(BASE + "axes: [{devices: [64, 128]}, {global_batch: [512, 1024]}]\nsampler: {kind: sobol, points: 50}\n")
         points = self.select("devices, global_batch")

@@ -200,10 +200,11 @@ Result<Inputs> StudyInputs::inputs(const Settings& settings, const estimate::Req
     const auto key = fmt::format("{}\n{}", devices, text_of_part(study_, settings, "cluster"));
     return kept(clusters_, key, [&]() -> Result<hardware::Cluster> {
       ORRERY_TRY(tree, part_tree("cluster", settings));
-      ORRERY_TRY(cluster, catalogue_.cluster_of_tree(std::move(tree), devices));
-      if (auto alike = require_alike_nodes(cluster, "cluster", "a study"); !alike) {
-        return tl::make_unexpected(std::move(alike).error());
+      // Also where the devices of the point are all of the first kind: axes would not change the others, nor these.
+      if (tree.find("nodes") != nullptr) {
+        return fail(Place{"", 0, 0, "cluster"}, "a study needs nodes of one kind; the cluster lists several (nodes)");
       }
+      ORRERY_TRY(cluster, catalogue_.cluster_of_tree(std::move(tree), devices));
       return cluster;
     });
   };
