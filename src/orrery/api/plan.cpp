@@ -3,6 +3,7 @@
 // merged by what the best has least of.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 #include <utility>
 #include <variant>
@@ -236,14 +237,15 @@ const Part& part_of(const Parts& parts, std::int64_t devices) {
   return **std::find_if(parts.begin(), parts.end(), [&](const auto& p) { return cluster_of(*p).devices == devices; });
 }
 
-// The speed of the plan with other numbers of replicas, which is expensive.
-Result<std::monostate> price_replicas(const std::string& data_directory, const PlanRequest& request, const Parts& parts,
-                                      const Estimate& plan, campaign::Job& job) {
+using Speed = std::function<double(std::int64_t devices)>;
+
+// Of the plan with other numbers of replicas, which is expensive.
+Result<Speed> speed_of_replicas(const std::string& data_directory, const PlanRequest& request, const Parts& parts,
+                                const Estimate& plan) {
   const auto& inputs = part_of(parts, plan.devices).problem.inputs;
   const auto own = request_of(request.job, plan);
   ORRERY_TRY(resolved, estimate::resolve(own, inputs.model, inputs.cluster, inputs.stack));
-  job.speed = plan_speed(data_directory, own, inputs, resolved.plan);
-  return std::monostate{};
+  return plan_speed(data_directory, own, inputs, resolved.plan);
 }
 
 // Orders plans by their campaigns. Where missing nodes cost replicas, a campaign in which they cost nothing bounds that
@@ -267,8 +269,8 @@ Result<std::monostate> order_by_campaigns(const std::string& data_directory, con
     if (is_bounded) {
       job.speed = [](std::int64_t) { return 1.0; };
     } else if (can_shrink || is_sized) {
-      ORRERY_TRY(done, price_replicas(data_directory, request, parts, one, job));
-      (void)done;
+      ORRERY_TRY(speed, speed_of_replicas(data_directory, request, parts, one));
+      job.speed = std::move(speed);
     }
     const auto figures = campaign_of(job, spec);
     if (!figures && i == 0) { return tl::make_unexpected(figures.error()); }
@@ -279,8 +281,8 @@ Result<std::monostate> order_by_campaigns(const std::string& data_directory, con
     const bool is_full = ordered.size() >= request.top;
     if (is_full && value(one) > value(ordered[request.top - 1])) { break; }
     if (is_bounded) {
-      ORRERY_TRY(done, price_replicas(data_directory, request, parts, answer.best[one.at], one.job));
-      (void)done;
+      ORRERY_TRY(speed, speed_of_replicas(data_directory, request, parts, answer.best[one.at]));
+      one.job.speed = std::move(speed);
       const auto figures = campaign_of(one.job, spec);
       if (!figures) { continue; }
       one.figures = *figures;

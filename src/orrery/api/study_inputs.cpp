@@ -204,8 +204,7 @@ Result<Inputs> StudyInputs::inputs(const Settings& settings, const estimate::Req
       if (tree.find("nodes") != nullptr) {
         return fail(Place{"", 0, 0, "cluster"}, "a study needs nodes of one kind; the cluster lists several (nodes)");
       }
-      ORRERY_TRY(cluster, catalogue_.cluster_of_tree(std::move(tree), devices));
-      return cluster;
+      return catalogue_.cluster_of_tree(std::move(tree), devices);
     });
   };
   parts.stack = [&](const std::string& name, const hardware::Accelerator* on) {
