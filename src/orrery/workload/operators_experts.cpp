@@ -31,9 +31,11 @@ struct Routing {
   double arriving = 0;     // tokens that the ranks of its experts receive from a rank, each once
 };
 
-// Whether the experts are on the ranks of a tensor-parallel group, which all have the same tokens.
+// Whether the experts are on the ranks of a tensor-parallel group, which all have the same tokens. With sequence
+// parallelism each has a part of them.
 bool has_replicated_tokens(const hardware::Stack& stack, const Sizes& z) {
-  return stack.dispatch.replicated_tokens && !z.training && z.tp > 1 && z.ep * z.etp == z.tp;
+  const bool same_tokens = z.split_tokens >= z.tokens;
+  return stack.dispatch.replicated_tokens && same_tokens && !z.training && z.tp > 1 && z.ep * z.etp == z.tp;
 }
 
 // Experts with a fixed capacity get exactly that number from every rank (Megatron-LM's moe_expert_capacity_factor with

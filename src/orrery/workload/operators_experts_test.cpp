@@ -121,6 +121,31 @@ TEST(Experts, copies_meet_no_more_places_than_there_are) {
   }
 }
 
+// Engines run experts where the tokens of a tensor-parallel group are: all 16 copies, of 16 / 2 columns on each of two
+// ranks or of all columns of half of the experts. With sequence parallelism a rank has half of the tokens, and gets the
+// others' copies before it computes the same FLOPs.
+TEST(Experts, ranks_of_an_engine_compute_every_copy_whether_tokens_are_split_or_not) {
+  Stack engine;
+  engine.dispatch.replicated_tokens = true;
+  Slice one = slice(2, 4);
+  one.pass = Pass::prefill;
+  const Flops all = find(layer(tiny_mixture(), one, engine), "experts.in").forward.flops;
+  for (const auto& [ep, etp] : {std::pair<std::int64_t, std::int64_t>{1, 2}, {2, 1}}) {
+    Slice part = slice(2, 4, 2);
+    part.pass = Pass::prefill;
+    part.ep = ep;
+    part.etp = etp;
+    for (const bool split : {false, true}) {
+      part.sequence_parallel = split;
+      const auto list = layer(tiny_mixture(), part, engine);
+      EXPECT_EQ(find(list, "experts.in").forward.flops * 2.0, all) << ep << split;
+      const auto has = names(list);
+      EXPECT_EQ(std::count(has.begin(), has.end(), "experts.sum"), split ? 0 : 1);
+      EXPECT_EQ(std::count(has.begin(), has.end(), "experts.enter"), split ? 1 : 0);
+    }
+  }
+}
+
 // Tokens are sent once to each of two ranks: 8 x 3/2 = 12 tokens of 16 B arrive for 16 copies. No copies before the
 // dispatch, no reordering of chunks.
 TEST(Experts, tokens_sent_once_are_copied_at_the_destination) {
