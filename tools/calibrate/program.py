@@ -49,6 +49,9 @@ class Program:
         for number, (table, of_table) in enumerate(sorted(by_table.items())):
             path = pathlib.Path(self.scratch.name) / f"{number}-{pathlib.Path(table).name}"
             tables.write(path, of_table)
+            beside = pathlib.Path(table).resolve().with_suffix("")  # what commands name as @file
+            if beside.is_dir():
+                path.with_suffix("").symlink_to(beside)
             self.files.append(str(path))
         self.measured = self.run(None, "measured")
 

@@ -106,10 +106,18 @@ double tiled_seconds(const Kernel& kernel, const Tile& tile, std::int64_t cores,
   return std::min({whole, split, full * kSmallestSplit < kernel.k ? split_in(full + 1) : split});
 }
 
+// Matrix rate of a gemm whose tiles fill the cores. A kernel that applies scales per block adds partial sums in fp32
+// for it, as one with split accumulation does.
+double matrix_rate(const Kernel& kernel, const Accelerator& a, double peak) {
+  const bool is_split = kernel.split_accumulation || kernel.block_scaled;
+  return peak * a.efficiency(kernel.precision) * kernel.rate * (kernel.grouped ? a.grouped_rate : 1.0) *
+         (is_split ? a.split_accumulation : 1.0);
+}
+
 double gemm_seconds(const Kernel& kernel, const Accelerator& a, double peak) {
   if (kernel.flops.value() <= 0.0) { return 0.0; }
   const std::int64_t cores = std::max<std::int64_t>(a.cores, 1);
-  const double rate = peak * a.efficiency(kernel.precision) * kernel.rate * (kernel.grouped ? a.grouped_rate : 1.0);
+  const double rate = matrix_rate(kernel, a, peak);
   double best = std::numeric_limits<double>::infinity();
   const auto offer = [&](const Tile& tile) {
     best = std::min(best, tiled_seconds(kernel, tile, cores, rate, memory_rate(a)));

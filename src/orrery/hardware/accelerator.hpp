@@ -65,12 +65,13 @@ struct Accelerator {
   // Efficiencies. docs/models/cost.md has the formula of a kernel's time.
   double matrix_efficiency = 1.0;                      // best measured matrix rate / matrix_peak
   std::map<std::string, double> matrix_efficiency_of;  // by precision name, where one is known to differ
-  double grouped_rate = 1.0;                           // rate of GEMMs grouped by expert / rate of plain GEMMs
-  double attention_efficiency = 1.0;                   // best fused-attention rate / matrix_peak, forward
-  double portable_attention = 1.0;  // rate of attention kernels without native instructions / that of native ones
-  FlopsPerSecond exponential_rate;  // exponentials per second of the special-function units; 0: not known
-  double memory_efficiency = 1.0;   // best measured streaming rate / memory_bandwidth
-  Seconds kernel_latency;           // time of a kernel without work: launch on the device, first loads, last stores
+  double split_accumulation = 1.0;    // rate of fp8 GEMMs that add partial sums in fp32 / rate of others
+  double grouped_rate = 1.0;          // rate of GEMMs grouped by expert / rate of plain GEMMs
+  double attention_efficiency = 1.0;  // best fused-attention rate / matrix_peak, forward
+  double portable_attention = 1.0;    // rate of attention kernels without native instructions / that of native ones
+  FlopsPerSecond exponential_rate;    // exponentials per second of the special-function units; 0: not known
+  double memory_efficiency = 1.0;     // best measured streaming rate / memory_bandwidth
+  Seconds kernel_latency;             // time of a kernel without work: launch on the device, first loads, last stores
   std::optional<Seconds> stream_latency;  // the same of kernels that are not GEMMs; not given: kernel_latency
   double power_slowdown = 0.0;            // relative slowdown of long GEMMs when power limits the clock; 0: none
   double block_scaled_loads = 1.0;        // rate at which block-scaled GEMMs load operands / streaming rate

@@ -117,6 +117,16 @@ TEST(CatalogueLaws, figures_are_within_what_physics_and_markets_allow) {
   }
 }
 
+// Also of gradients, whose partial sums are added in fp32.
+TEST(CatalogueLaws, fp8_products_are_faster_than_bf16_products_where_the_units_are) {
+  for (const auto& a : accelerators()) {
+    if (!(a.peak(Precision::fp8) > 1.5 * a.peak(Precision::bf16))) { continue; }
+    EXPECT_GT((a.peak(Precision::fp8) * a.efficiency(Precision::fp8) * a.split_accumulation).value(),
+              (a.peak(Precision::bf16) * a.efficiency(Precision::bf16)).value())
+        << a.name;
+  }
+}
+
 TEST(CatalogueLaws, clusters_are_built_like_clusters) {
   for (const auto& c : clusters()) {
     for (const auto& d : c.dimensions) {

@@ -33,6 +33,8 @@ struct Kernel {
   bool weight_only = false;   // weights are narrower than the other operand, and converted on chip; gemm
   bool block_scaled = false;  // narrow operands have a scale per block instead of one per tensor; gemm
 
+  bool split_accumulation = false;  // adds partial sums in fp32 outside the matrix units; fp8 gemm
+
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };
 

@@ -169,6 +169,10 @@ const Record<Accelerator>& Described<Accelerator>::record() {
                     kFraction)
           .optional("matrix_efficiency_of", &Accelerator::matrix_efficiency_of,
                     "the same per precision, where it differs", {.min = kLeastFraction, .max = 1.0})
+          .optional(
+              "split_accumulation", &Accelerator::split_accumulation,
+              "rate of fp8 GEMMs that add partial sums in fp32 (backward, block scales) / rate of other fp8 GEMMs",
+              kFraction)
           .required("attention_efficiency", &Accelerator::attention_efficiency,
                     "best fused-attention rate / matrix_peak", kFraction)
           .optional("grouped_rate", &Accelerator::grouped_rate, "rate of GEMMs grouped by expert / rate of plain GEMMs",

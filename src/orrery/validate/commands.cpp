@@ -18,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kEstimate = "estimate", kPlan = "plan", kAttention = "attn", kTop = "--top";
+constexpr std::string_view kEstimate = "estimate", kPlan = "plan", kAttention = "attn", kTop = "--top",
+                           kBurst = "burst";
 constexpr std::size_t kAttentionWords = 4, kMostAttentionWords = 6;
 
 bool is_switch(const config::FieldInfo& field) { return field.type.text == "true or false"; }
@@ -102,10 +103,17 @@ std::vector<std::string> command_of(const CommandRow& row) {
   return words;
 }
 
-// The fields of "attn MODEL CLUSTER SEQ [BATCH [STACK]]".
-Result<config::Node> attention_fields(const std::vector<std::string>& words, const std::string& table) {
+// Whether the row is an attention core that was timed for a few milliseconds.
+bool is_burst(const std::vector<std::string>& words) { return words.front() == kAttention && words.back() == kBurst; }
+
+// The fields of "attn MODEL CLUSTER SEQ [BATCH [STACK]] [burst]".
+Result<config::Node> attention_fields(std::vector<std::string> words, const std::string& table) {
+  if (is_burst(words)) { words.pop_back(); }
   if (words.size() < kAttentionWords || words.size() > kMostAttentionWords) {
-    return fail("attn: takes a model, a cluster, a sequence length and, if not the usual, a batch and a stack");
+    return fail(
+        "attn: takes a model, a cluster, a sequence length and, if not the usual, a batch and a stack; then \"burst\" "
+        "if "
+        "the kernel was timed for milliseconds only");
   }
   config::Node fields = config::mapping_node();
   const auto add = [&](const char* field, const std::string& value) {
@@ -120,6 +128,12 @@ Result<config::Node> attention_fields(const std::vector<std::string>& words, con
   if (words.size() == kMostAttentionWords) { add("stack", file_meant(words.back(), table)); }
   add("recompute", "none");
   return fields;
+}
+
+// The accelerator before its power limit slows it: attention_efficiency is that of long jobs.
+void raise_clock(hardware::Accelerator& accelerator) {
+  accelerator.attention_efficiency =
+      std::min(1.0, accelerator.attention_efficiency * (1.0 + accelerator.power_slowdown));
 }
 
 // What the command leaves open: searched by `plan`, else chosen as `estimate` chooses it.
@@ -157,9 +171,11 @@ Result<CommandScenario> scenario(const CommandRow& row, const Parts& parts) {
   }
   made.model = std::move(model);
   made.cluster = std::move(cluster);
+  const auto words = command_of(row);
+  if (is_burst(words)) { raise_clock(made.cluster.accelerator); }
   ORRERY_TRY(plan, plan_of(row, request, made, parts));
   made.plan = std::move(plan);
-  made.attention_only = command_of(row).front() == kAttention;
+  made.attention_only = words.front() == kAttention;
   return made;
 }
 

@@ -1,8 +1,10 @@
 // Rows that are commands: `args` is what follows `orrery` on a command line, such as
 // "estimate --model llama-3.1-8b --cluster dgx-h100 --devices 8 --global-batch 64 --seq 8192", and the prediction is
 // its step time (or time of a batch of requests). "plan ..." is that of the fastest plan. Kernels on one device:
-// `gemm ACCELERATOR FORMAT M N K` is a product, `attn MODEL CLUSTER SEQ [BATCH [STACK]]` the attention core of one
-// layer, forward, for BATCH sequences (one) with the kernel of STACK (as `estimate` chooses it).
+// `gemm ACCELERATOR FORMAT M N K` is a product, `attn MODEL CLUSTER SEQ [BATCH [STACK]] [burst]` the attention core of
+// one layer, forward, for BATCH sequences (one) with the kernel of STACK (as `estimate` chooses it). With `burst` it
+// was timed for a few milliseconds, before the power limit lowers the clock: 1 + power_slowdown times the rate of long
+// jobs.
 //
 // Paths are relative to the folder of the table; "@name" is the YAML file of that name in the folder that is named as
 // the table.

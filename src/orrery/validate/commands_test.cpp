@@ -60,7 +60,12 @@ TEST(Commands, an_attention_core_has_a_batch_and_a_stack) {
   EXPECT_EQ(request->micro_batch, 4);
   EXPECT_EQ(request->global_batch, 4);
   EXPECT_EQ(request->stack, "pytorch-eager");
+  const auto burst = request_of(row("attn llama-3.1-8b dgx-h100 4096 4 burst"));
+  ASSERT_TRUE(burst) << burst.error().text();
+  EXPECT_EQ(burst->micro_batch, 4);
+  EXPECT_TRUE(burst->stack.empty());
   EXPECT_THAT(error_of("attn llama-3.1-8b dgx-h100"), HasSubstr("takes a model"));
+  EXPECT_THAT(error_of("attn llama-3.1-8b burst"), HasSubstr("takes a model"));
   EXPECT_THAT(error_of("attn llama-3.1-8b dgx-h100 4096 4 fsdp more"), HasSubstr("takes a model"));
   EXPECT_THAT(error_of("attn llama-3.1-8b dgx-h100 4096 four"), HasSubstr("is not a number"));
 }
@@ -81,6 +86,23 @@ TEST(Commands, attention_of_a_batch_and_of_older_kernels) {
   EXPECT_LE(*rows[1].predicted_s, 4.0 * *rows[0].predicted_s);
   EXPECT_GT(*rows[1].predicted_s, 3.0 * *rows[0].predicted_s);
   EXPECT_GT(*rows[2].predicted_s, *rows[1].predicted_s);
+}
+
+// A kernel of 2 ms is limited by arithmetic: in a burst it takes 1 / (1 + power_slowdown) of its time in a long job,
+// plus a latency of microseconds in both.
+TEST(Commands, attention_in_a_burst_is_faster_by_the_power_slowdown) {
+  const std::string file = ::testing::TempDir() + "burst.csv";
+  std::ofstream(file) << "id,args,measured_s\n"
+                         "long,attn llama-3.1-8b dgx-h100 16384,1\n"
+                         "burst,attn llama-3.1-8b dgx-h100 16384 1 burst,1\n";
+  const auto validation = validate_tables(ORRERY_DATA_DIR, {file}, {});
+  ASSERT_TRUE(validation) << validation.error().text();
+  const auto& rows = validation->predictions;
+  ASSERT_EQ(rows.size(), 2U);
+  for (const auto& each : rows) { ASSERT_TRUE(each.predicted_s) << each.skipped_reason; }
+  const auto chip = hardware::Catalogue(ORRERY_DATA_DIR).cluster("dgx-h100", 8);
+  ASSERT_TRUE(chip);
+  EXPECT_NEAR(*rows[0].predicted_s / *rows[1].predicted_s, 1.0 + chip->accelerator.power_slowdown, 0.002);
 }
 
 TEST(Commands, a_row_is_predicted_as_the_command_prints_it) {

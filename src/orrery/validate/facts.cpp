@@ -208,6 +208,13 @@ constexpr StackFacts kTimedLayers{
         "aiconfigurator times a linear layer's forward call on two-byte activations, of which narrow formats make a "
         "copy first (collector/*/collect_gemm.py: \"op.forward(x)\" with x in bf16; unverified, from memory)"};
 
+constexpr StackFacts kBlockScaledGemms{
+    .stack = "hai-llm",
+    .scales_blocks = true,
+    .source =
+        "deepseek-ai/DeepGEMM README.md@54e2261240: operands have scaling factors, in fp32 on Hopper, which the "
+        "kernel applies; read 2026-11"};
+
 constexpr StackFacts kTimedCalls{
     .stack = "megatron-core",
     .kernel_gap_us = 6.0,
@@ -237,6 +244,7 @@ constexpr std::array kFamilies = {
     FamilyStack{"sok", &kSok},
     FamilyStack{"aic", &kTimedLayers},
     FamilyStack{"llmcompass", &kTimedCalls},
+    FamilyStack{"deepgemm", &kBlockScaledGemms},
     FamilyStack{"nemo", &kNemo},
     FamilyStack{"mbridge", &kNemo},
     FamilyStack{"mcore_moe_layer", &kNemo},

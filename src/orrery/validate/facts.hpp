@@ -75,6 +75,7 @@ struct StackFacts {
   bool ends_are_layers = false;  // embedding and head count as layers when these are distributed over stages
   TableDefaults tables = {};
   bool casts_inputs = false;   // its tables of kernels include the cast of two-byte inputs to the GEMM's format
+  bool scales_blocks = false;  // its fp8 GEMMs have a scale per block, whatever the column dtype says
   double kernel_gap_us = 0.0;  // before each kernel of its tables of kernels, which a host launched one by one
   bool expert_parallel_over_all =
       false;  // ep where its tables have 1 or nothing: all ranks of a stage that divide the experts

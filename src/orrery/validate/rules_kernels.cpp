@@ -54,7 +54,8 @@ Skippable<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts) 
                                    *precision);
   scenario.kernel.gap = Seconds(defaults.kernel_gap_us * 1e-6);
   scenario.kernel.grouped = letters_and_digits(row.op).find("grouped") != std::string::npos;
-  scenario.kernel.block_scaled = *precision == hardware::Precision::fp8 && scales_blocks(row.dtype);
+  scenario.kernel.block_scaled =
+      *precision == hardware::Precision::fp8 && (defaults.scales_blocks || scales_blocks(row.dtype));
   if (defaults.casts_inputs && element < kActivation) {
     const double inputs = static_cast<double>(row.groups.value_or(1) * *row.m) * static_cast<double>(*row.k);
     scenario.kernel.casts = Bytes(inputs * (kActivation + element));

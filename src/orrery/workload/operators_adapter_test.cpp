@@ -155,6 +155,19 @@ TEST(Fp8Recipes, casts_by_hand) {
   EXPECT_TRUE(block.forward.block_scaled && block.backward_input.block_scaled && block.backward_weight.block_scaled);
 }
 
+// Sums of the forward GEMM stay in the matrix units; gradients need more bits.
+TEST(Fp8Recipes, gradients_are_summed_in_fp32) {
+  Slice part = slice(2, 4);
+  for (const auto precision : {hardware::Precision::bf16, hardware::Precision::fp8}) {
+    part.precision = precision;
+    const Operator qkv = find(layer_operators(tiny_llama(), Stack{}, part), "attention.qkv");
+    const bool is_fp8 = precision == hardware::Precision::fp8;
+    EXPECT_FALSE(qkv.forward.split_accumulation);
+    EXPECT_EQ(qkv.backward_input.split_accumulation, is_fp8);
+    EXPECT_EQ(qkv.backward_weight.split_accumulation, is_fp8);
+  }
+}
+
 TEST(Fp8Recipes, have_no_effect_on_other_formats_and_on_the_head) {
   Slice part = slice(2, 4);
   Stack current, block;

@@ -114,6 +114,11 @@ Operator linear_gemms(const Sizes& z, const Linear& l) {
       linear_gemm(shape, l.n, l.k, m, volume,
                   l.rows * n * gradient + l.rows * k * input + real(l.groups) * weight * z.gradient_traffic);
   if (input < z.element) { append_casts(op, z, l); }
+  // Only the forward GEMM keeps partial sums in the matrix units: Transformer Engine (_2X_ACC_DGRAD and _2X_ACC_WGRAD
+  // of its module base) and torchao (use_fast_accum of its float8 configuration).
+  if (shape.precision == hardware::Precision::fp8) {
+    op.backward_input.split_accumulation = op.backward_weight.split_accumulation = true;
+  }
   if (!l.wide && z.scales == hardware::Fp8Recipe::block) {
     for (Kernel* kernel : {&op.forward, &op.backward_input, &op.backward_weight}) { kernel->block_scaled = true; }
   }
