@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "orrery/api/faster.hpp"
+#include "orrery/api/flops_beyond.hpp"
 #include "orrery/api/inputs.hpp"
 #include "orrery/api/memory_over_time.hpp"
 #include "orrery/config/units_text.hpp"
@@ -341,6 +342,11 @@ Result<results::PlanSimulation> simulate_plan(const std::string& data_directory,
   if (options.memory) {
     add_memory(inputs, program, graphs, simulated, options.spans || options.tables || options.explain,
                result.simulation);
+  }
+  if (result.simulation.roofline && !job.is_inference()) {
+    results::Roofline& roofline = *result.simulation.roofline;
+    roofline.hfu_flops = result.estimate.hardware_flops.value();
+    roofline.beyond_hfu = flops_beyond_hfu(program, inputs.model, roofline.operations(), roofline.hfu_flops);
   }
   auto& warnings = result.simulation.warnings;
   if (!folded.unfolded_because.empty()) {

@@ -49,9 +49,22 @@ struct RooflineRank {
   friend bool operator==(const RooflineRank&, const RooflineRank&) = default;
 };
 
+struct FlopsPart {
+  std::string name;
+  double flops = 0;
+};
+
 struct Roofline {
   double peak_flops = 0, memory_Bps = 0;  // of an accelerator: peaks
   RankRuns<RooflineRank> ranks;
+  double hfu_flops = 0;                    // of all ranks, as the estimate's HFU counts them; 0: not a training plan
+  std::vector<FlopsPart> beyond_hfu = {};  // operations of all ranks less those
+
+  [[nodiscard]] double operations() const {  // of all ranks
+    double sum = 0;
+    for (const auto& run : ranks.runs()) { sum += static_cast<double>(run.end - run.first) * run.value.operations; }
+    return sum;
+  }
 };
 
 struct EnergyPart {
