@@ -86,6 +86,34 @@ TEST(plan, by_campaign_orders_plans_by_their_own_campaigns) {
   }
 }
 
+// The best plans are those of a search that prices every candidate with fewer replicas: with as many plans to print as
+// there are candidates, nothing is ruled out by its bound.
+TEST(plan, by_campaign_finds_what_a_search_without_bounds_finds) {
+  PlanRequest request;
+  request.job.model = "llama-3.1-8b";
+  request.job.cluster = "dgx-h100";
+  request.job.devices = 128;
+  request.job.global_batch = 256;
+  request.job.seq = 8192;
+  request.objective = results::Objective::days;
+  request.campaign.tokens = "1T";
+  request.campaign.when_short = campaign::WhenShort::shrink;
+  for (const std::int64_t spares : {0, 1}) {
+    request.campaign.spares = spares;
+    request.top = 3;
+    const auto few = Orrery(ORRERY_DATA_DIR).plan(request);
+    request.top = 1000;
+    const auto all = Orrery(ORRERY_DATA_DIR).plan(request);
+    ASSERT_TRUE(few && all);
+    ASSERT_EQ(few->best.size(), 3u);
+    EXPECT_EQ(all->best.size(), all->campaigns_of);
+    for (std::size_t i = 0; i < few->best.size(); ++i) {
+      EXPECT_EQ(few->campaigns[i].days, all->campaigns[i].days);
+      EXPECT_EQ(few->best[i].step_time, all->best[i].step_time);
+    }
+  }
+}
+
 // 64 sequences on 16 replicas of four devices, 4 micro-batches each. 14 replicas: 5 micro-batches have them all, in 5/4
 // of the time (0.8), or 4 have 56 of 64 in about the same time (0.875). 8 replicas: 8 micro-batches, at most half as
 // fast, and more than that as gradients are reduced among fewer. The plan prices the whole job alike.

@@ -214,43 +214,86 @@ double value_of(const results::PlanCampaign& campaign, Objective objective) {
   return campaign.days;
 }
 
-// Orders plans by their campaigns.
+// A plan whose campaign is compared.
+struct Candidate {
+  std::size_t at = 0;  // in the order of steps
+  campaign::Job job;
+  results::PlanCampaign figures;
+};
+
+Result<results::PlanCampaign> campaign_of(const campaign::Job& job, const campaign::Spec& spec) {
+  ORRERY_TRY(solved, campaign::solve(job, spec));
+  results::PlanCampaign figures{solved.days.p50, solved.ettr, {}, {}, {}};
+  if (solved.money) { figures.usd = solved.money->usd; }
+  if (solved.energy) { figures.kwh = solved.energy->site_J / 3.6e6; }
+  if (solved.carbon) { figures.co2_kg = solved.carbon->location_kg; }
+  return figures;
+}
+
+const hardware::Cluster& cluster_of(const Part& part) { return part.problem.inputs.cluster; }
+
+const Part& part_of(const Parts& parts, std::int64_t devices) {
+  return **std::find_if(parts.begin(), parts.end(), [&](const auto& p) { return cluster_of(*p).devices == devices; });
+}
+
+// The speed of the plan with other numbers of replicas, which is expensive.
+Result<std::monostate> price_replicas(const std::string& data_directory, const PlanRequest& request, const Parts& parts,
+                                      const Estimate& plan, campaign::Job& job) {
+  const auto& inputs = part_of(parts, plan.devices).problem.inputs;
+  const auto own = request_of(request.job, plan);
+  ORRERY_TRY(resolved, estimate::resolve(own, inputs.model, inputs.cluster, inputs.stack));
+  job.speed = plan_speed(data_directory, own, inputs, resolved.plan);
+  return std::monostate{};
+}
+
+// Orders plans by their campaigns. Where missing nodes cost replicas, a campaign in which they cost nothing bounds that
+// of the plan from below, and plans whose bound is above the last one printed are not priced with fewer replicas.
 Result<std::monostate> order_by_campaigns(const std::string& data_directory, const PlanRequest& request,
                                           const Parts& parts, PlanSearch& answer) {
   campaign::Spec spec = request.campaign;
   const bool has_work = !spec.tokens.empty() || spec.steps || !spec.until.empty() || spec.budget_usd;
   if (!has_work) { spec.tokens = "1T"; }
-  std::vector<std::pair<results::PlanCampaign, std::size_t>> campaigns;
+  const bool is_sized = !spec.capacity.empty(), can_shrink = spec.when_short == campaign::WhenShort::shrink;
+  const bool is_bounded = can_shrink && !is_sized && (!spec.tokens.empty() || spec.steps);
+  const auto value = [&](const Candidate& one) { return value_of(one.figures, request.objective); };
+  const auto is_before = [&](const Candidate& a, const Candidate& b) {
+    return std::pair(value(a), a.at) < std::pair(value(b), b.at);
+  };
+  std::vector<Candidate> candidates, ordered;
   for (std::size_t i = 0; i < answer.best.size(); ++i) {
     const Estimate& one = answer.best[i];
-    const auto part = std::find_if(parts.begin(), parts.end(),
-                                   [&](const auto& p) { return p->problem.inputs.cluster.devices == one.devices; });
-    ORRERY_TRY(job, campaign_job(data_directory, (*part)->problem.inputs, request.job.precision, one, spec));
-    if (spec.when_short == campaign::WhenShort::shrink || !spec.capacity.empty()) {
-      const auto& inputs = (*part)->problem.inputs;
-      const auto own = request_of(request.job, one);
-      ORRERY_TRY(resolved, estimate::resolve(own, inputs.model, inputs.cluster, inputs.stack));
-      job.speed = plan_speed(data_directory, own, inputs, resolved.plan);
+    const auto& inputs = part_of(parts, one.devices).problem.inputs;
+    ORRERY_TRY(job, campaign_job(data_directory, inputs, request.job.precision, one, spec));
+    if (is_bounded) {
+      job.speed = [](std::int64_t) { return 1.0; };
+    } else if (can_shrink || is_sized) {
+      ORRERY_TRY(done, price_replicas(data_directory, request, parts, one, job));
+      (void)done;
     }
-    const auto solved = campaign::solve(job, spec);
-    if (!solved && i == 0) { return tl::make_unexpected(solved.error()); }
-    if (!solved) { continue; }
-    results::PlanCampaign figures{solved->days.p50, solved->ettr, {}, {}, {}};
-    if (solved->money) { figures.usd = solved->money->usd; }
-    if (solved->energy) { figures.kwh = solved->energy->site_J / 3.6e6; }
-    if (solved->carbon) { figures.co2_kg = solved->carbon->location_kg; }
-    campaigns.emplace_back(figures, i);
+    const auto figures = campaign_of(job, spec);
+    if (!figures && i == 0) { return tl::make_unexpected(figures.error()); }
+    if (figures) { candidates.push_back({i, std::move(job), *figures}); }
   }
-  std::stable_sort(campaigns.begin(), campaigns.end(), [&](const auto& a, const auto& b) {
-    return value_of(a.first, request.objective) < value_of(b.first, request.objective);
-  });
+  std::sort(candidates.begin(), candidates.end(), is_before);
+  for (auto& one : candidates) {
+    const bool is_full = ordered.size() >= request.top;
+    if (is_full && value(one) > value(ordered[request.top - 1])) { break; }
+    if (is_bounded) {
+      ORRERY_TRY(done, price_replicas(data_directory, request, parts, answer.best[one.at], one.job));
+      (void)done;
+      const auto figures = campaign_of(one.job, spec);
+      if (!figures) { continue; }
+      one.figures = *figures;
+    }
+    ordered.insert(std::upper_bound(ordered.begin(), ordered.end(), one, is_before), std::move(one));
+  }
   answer.campaigns_of = answer.best.size();
-  std::vector<Estimate> ordered;
-  for (std::size_t i = 0; i < std::min(request.top, campaigns.size()); ++i) {
-    ordered.push_back(answer.best[campaigns[i].second]);
-    answer.campaigns.push_back(campaigns[i].first);
+  std::vector<Estimate> best;
+  for (std::size_t i = 0; i < std::min(request.top, ordered.size()); ++i) {
+    best.push_back(answer.best[ordered[i].at]);
+    answer.campaigns.push_back(ordered[i].figures);
   }
-  answer.best = std::move(ordered);
+  answer.best = std::move(best);
   return std::monostate{};
 }
 

@@ -17,7 +17,6 @@ class PlanSpeed {
  public:
   PlanSpeed(std::string data_directory, estimate::Request request, Inputs inputs, parallel::Plan plan)
       : catalogue_(data_directory),
-        sources_(catalogue_sources(data_directory, catalogue_)),
         request_(std::move(request)),
         inputs_(std::move(inputs)),
         plan_(std::move(plan)),
@@ -74,16 +73,21 @@ class PlanSpeed {
     parallel::Job job = job_;
     job.global_batch = sequences;
     if (!parallel::is_valid(inputs_.model, job, plan, plan.devices())) { return std::nullopt; }
-    estimate::Request request = request_;
-    request.devices = plan.devices();
-    const auto cluster = sources_.cluster(request);
+    const auto cluster = cluster_of(plan.devices());
     if (!cluster || !parallel::is_valid(*cluster, plan)) { return std::nullopt; }
     estimate::Estimator estimator(inputs_.model, *cluster, inputs_.stack, job);
     return static_cast<double>(std::min(sequences, job_.global_batch)) / estimator.step_time(plan).value();
   }
 
+  // The description is read once: that takes longer than a price.
+  Result<hardware::Cluster> cluster_of(std::int64_t devices) {
+    if (!tree_) { tree_ = catalogue_.cluster_tree(request_.cluster); }
+    if (!*tree_) { return tl::make_unexpected(tree_->error()); }
+    return catalogue_.cluster_of_tree(**tree_, devices);
+  }
+
   hardware::Catalogue catalogue_;
-  InputSources sources_;
+  std::optional<Result<config::Node>> tree_;  // of the cluster
   estimate::Request request_;
   Inputs inputs_;
   parallel::Plan plan_;

@@ -88,6 +88,13 @@ double written_off_usd_per_hour(double node_usd, double devices, double overhead
   return node_usd * (1.0 + overhead) / devices / (years * kYearHours * use);
 }
 
+std::vector<std::string> power_warnings(const Job& job, const Spec& spec) {
+  const double most = spec.device_watts.value_or(job.cluster.accelerator.tdp_watts);
+  if (!(most > 0.0) || spec.idle_watts <= most) { return {}; }
+  return {fmt::format("--idle-watts {:g}: above the {} of {:g} W per accelerator, which is used instead",
+                      spec.idle_watts, spec.device_watts ? "measured power" : "nameplate", most)};
+}
+
 std::optional<results::CampaignEnergy> energy_of(const Job& job, const Spec& spec, const Hours& hours) {
   const auto watts = watts_of(job, spec);
   if (!watts) { return std::nullopt; }

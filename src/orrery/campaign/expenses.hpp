@@ -8,6 +8,8 @@
 #pragma once
 
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "orrery/campaign/setting.hpp"
 #include "orrery/core/units.hpp"
@@ -24,6 +26,8 @@ struct Hours {
   [[nodiscard]] double job() const { return busy + down; }
 };
 
+// Idle power that is above the power of a busy accelerator, which limits it.
+[[nodiscard]] std::vector<std::string> power_warnings(const Job& job, const Spec& spec);
 [[nodiscard]] std::optional<results::CampaignEnergy> energy_of(const Job& job, const Spec& spec, const Hours& hours);
 [[nodiscard]] std::optional<results::CampaignMoney> money_of(const Job& job, const Spec& spec, const Hours& hours,
                                                              const std::optional<results::CampaignEnergy>& energy);

@@ -15,6 +15,19 @@ double cycle(double rate, const Downtime& downtime) {
   return std::exp(rate * downtime.restart.value()) * (1.0 / rate + downtime.unprotected.value());
 }
 
+// Variance of the time from a failure until the job runs: T = D + R, or D + Y + T again if a failure strikes the
+// restart at Y < R.
+double recovery_variance(double rate, const Downtime& downtime) {
+  const double d = downtime.unprotected.value(), r = downtime.restart.value(), x = rate * r;
+  if (x < 1e-6) { return 0.0; }  // less than 1e-6 r (d + r)
+  const double passes = std::exp(-x);
+  const double square = (2.0 - (x * x + 2.0 * x + 2.0) * passes) / (rate * rate);  // E[Y^2; Y < R]
+  const double first = (1.0 - (x + 1.0) * passes) / rate;                          // E[Y; Y < R]
+  const double mean = cycle(rate, downtime) - 1.0 / rate;
+  const double squares = d * d + 2.0 * d * (mean - d) + passes * r * r + square + 2.0 * first * mean;
+  return std::max(0.0, squares / passes - mean * mean);
+}
+
 }  // namespace
 
 double lambert_w0(double z) {
@@ -87,8 +100,8 @@ double interval_variance(Hertz rate, const Interval& interval, const Downtime& d
   // Y: a time to failure, given that it is below the length of the interval.
   const double mean = 1.0 / lam - length * p / q;
   const double square = 2.0 / (lam * lam) - (length * length + 2.0 * length / lam) * p / q;
-  const double lost = mean + cycle(lam, downtime) - 1.0 / lam;
-  return q / p * (square - mean * mean) + q / (p * p) * lost * lost;
+  const double lost = mean + interval.flush.value() + cycle(lam, downtime) - 1.0 / lam;
+  return q / p * (square - mean * mean + recovery_variance(lam, downtime)) + q / (p * p) * lost * lost;
 }
 
 double tiers_ettr(Hertz rate, const Tiers& tiers) {

@@ -59,7 +59,7 @@ struct Interval {
 // (1 - lam (u0 + dt/2)) / (1 + w/dt) with u0 the restart, dt the interval, w the pause.
 [[nodiscard]] double meta_ettr(Hertz rate, Seconds interval, Seconds pause, Seconds restart);
 
-// Variance over luck of the time of one interval's work (F = 0): that of failures before it is done.
+// Variance over luck of the time of one interval's work: that of failures before it is done, each with its flush.
 [[nodiscard]] double interval_variance(Hertz rate, const Interval& interval, const Downtime& downtime);
 
 // Two tiers: copies in the memory of peers every `memory.length()`, and one in storage after `pieces` of them. A share

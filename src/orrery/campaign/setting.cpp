@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "orrery/campaign/sites.hpp"
 #include "orrery/campaign/spares.hpp"
+#include "orrery/campaign/waiting.hpp"
 #include "orrery/campaign/wide_area.hpp"
 #include "orrery/config/units_text.hpp"
 
@@ -164,9 +166,11 @@ double shrunk_throughput(const Job& job, std::int64_t nodes, std::int64_t spares
                          bool regroup) {
   const double all = relative_speed(job, nodes);
   if (!(all > 0.0)) { return 0.0; }
-  const auto speed = [&](std::int64_t left) { return relative_speed(job, left) / all; };
-  return regroup ? regrouped_throughput(nodes, replica_nodes(job), spares, in_repair, speed)
-                 : fixed_throughput(nodes, replica_nodes(job), spares, in_repair, speed);
+  // A plan may be faster with fewer replicas, which could then stand idle: missing nodes never help.
+  const auto speed = [&](std::int64_t left) { return std::min(1.0, relative_speed(job, left) / all); };
+  const double fixed = fixed_throughput(nodes, replica_nodes(job), spares, in_repair, speed);
+  if (!regroup) { return fixed; }
+  return std::max(fixed, regrouped_throughput(nodes, replica_nodes(job), spares, in_repair, speed));
 }
 
 Setting setting_of(const Job& job, const Spec& spec, double rate, const Size& size) {
@@ -189,6 +193,8 @@ Setting setting_of(const Job& job, const Spec& spec, double rate, const Size& si
   if (spec.sites > 1) {
     const auto round = round_of(spec, job.estimate.step_time, job.parameters);
     setting.utilization = round.utilization * kept_share(spec, round.length);
+    process.sites = spec.sites;
+    process.round = round.length / (setting.slowness * setting.shrunk);
   }
   const Seconds window = process.validate_every + process.validation_latency;
   if (setting.checkpoint.interval > Seconds(0)) {
@@ -266,7 +272,19 @@ std::vector<Diagnostic> problems(const Job& job, const Spec& spec, const Setting
   return found;
 }
 
-Bar bar_of(const Setting& setting) {
+namespace {
+
+// Every part but planned stops, and `one`.
+void scale_others(Bar& bar, double factor, const double* one) {
+  for (double* part :
+       {&bar.shares.useful, &bar.shares.pauses, &bar.shares.lost_work, &bar.shares.detection, &bar.shares.restart,
+        &bar.shares.corruption, &bar.shares.short_of_spares, &bar.slow, &bar.exchange, &bar.sites}) {
+    if (part != one) { *part *= factor; }
+  }
+}
+
+// Of one site, without planned stops.
+Bar bar_of_site(const Setting& setting) {
   Bar bar;
   bar.shares = shares_of(setting.process);
   double& useful = bar.shares.useful;
@@ -276,13 +294,36 @@ Bar bar_of(const Setting& setting) {
   useful *= setting.shrunk;
   bar.exchange = useful * (1.0 - setting.utilization);
   useful *= setting.utilization;
-  for (double* part :
-       {&bar.shares.useful, &bar.shares.pauses, &bar.shares.lost_work, &bar.shares.detection, &bar.shares.restart,
-        &bar.shares.corruption, &bar.shares.short_of_spares, &bar.slow, &bar.exchange}) {
-    *part *= 1.0 - setting.planned;
+  return bar;
+}
+
+// A round of the site takes `round` / useful time (of the process) on average, and then the wait for the others.
+Bar with_others(Bar bar, const Setting& setting) {
+  if (setting.process.sites > 1 && setting.process.round > Seconds(0)) {
+    const double process_useful = bar.shares.useful / (setting.slowness * setting.shrunk * setting.utilization);
+    bar.waits = waiting_for_sites(setting.process, bar.shares.short_of_spares);
+    bar.sites = 1.0 - 1.0 / (1.0 + bar.waits / setting.process.round * process_useful);
+    scale_others(bar, 1.0 - bar.sites, &bar.sites);
   }
   bar.planned = setting.planned;
+  scale_others(bar, 1.0 - setting.planned, nullptr);
   return bar;
+}
+
+}  // namespace
+
+Bar bar_of(const Setting& setting) { return with_others(bar_of_site(setting), setting); }
+
+Bar bar_of(const Setting& setting, Seconds work) {
+  Bar bar = bar_of_site(setting);
+  const double stands = bar.shares.short_of_spares;
+  if (setting.process.spares && bar.shares.useful > 0.0 && stands < 1.0) {
+    const Seconds running = work * ((1.0 - stands) / bar.shares.useful);
+    const Seconds waiting = waiting_for_nodes(setting.process, running);
+    bar.shares.short_of_spares = waiting / (running + waiting);
+    scale_others(bar, (1.0 - bar.shares.short_of_spares) / (1.0 - stands), &bar.shares.short_of_spares);
+  }
+  return with_others(bar, setting);
 }
 
 }  // namespace orrery::campaign

@@ -47,8 +47,8 @@ struct Size {
   double reclaims_per_node_day = 0;
 };
 
-// Mean throughput / throughput with all `nodes`, where nodes in repair beyond the spares cost replicas: of regrouped or
-// of fixed nodes (spares.hpp).
+// Mean throughput / throughput with all `nodes`, where nodes in repair beyond the spares cost replicas: of fixed nodes,
+// or of regrouped ones (spares.hpp) where these are faster.
 [[nodiscard]] double shrunk_throughput(const Job& job, std::int64_t nodes, std::int64_t spares,
                                        std::span<const double> in_repair, bool regroup);
 
@@ -85,8 +85,12 @@ struct Setting {
 // Shares of the elapsed time, in the order of the bar; `useful` is the first.
 struct Bar {
   Shares shares;
-  double slow = 0, planned = 0, exchange = 0;
+  double slow = 0, planned = 0, exchange = 0, sites = 0;  // sites: waiting for those that are down
+  Seconds waits;                                          // for them, in a round (sites.hpp)
 };
+// Of a job with endless work; of a campaign with this work (full-speed steps of this size), at whose start as many
+// nodes are in repair as usual: waiting for nodes builds up (waiting.hpp).
 [[nodiscard]] Bar bar_of(const Setting& setting);
+[[nodiscard]] Bar bar_of(const Setting& setting, Seconds work);
 
 }  // namespace orrery::campaign

@@ -18,8 +18,8 @@ using Heap = std::priority_queue<double, std::vector<double>, std::greater<>>;  
 // One campaign. All times in seconds.
 class Run {
  public:
-  Run(const Process& process, Seconds work, RandomStream random)
-      : process_(process), random_(random), work_(work.value()), rate_(process.failures().value()) {
+  Run(const Process& process, RandomStream random)
+      : process_(process), random_(random), rate_(process.failures().value()) {
     next_failure_ = wait_for(rate_);
     next_corruption_ = wait_for(process.corruptions.value());
     for (const auto& nodes : process.nodes) {
@@ -28,15 +28,13 @@ class Run {
     }
   }
 
-  SimulatedCampaign finished() {
-    stand_until_repaired();
+  // Until this much work is done for the first time: its own time, in which it never waits for others.
+  double time_of(double work) {
+    if (now_ == 0.0) { stand_until_repaired(); }
     while (true) {
-      const double to_end = wall_of(work_ - done_), to_corruption = wall_of(next_corruption_ - retained_);
+      const double to_end = wall_of(work - done_), to_corruption = wall_of(next_corruption_ - retained_);
       const double to_failure = next_failure_ - now_;
-      if (to_end <= std::min(to_failure, to_corruption)) {
-        out_.elapsed = Seconds(now_ + to_end);
-        return out_;
-      }
+      if (to_end <= std::min(to_failure, to_corruption)) { return now_ + to_end; }
       if (to_corruption <= to_failure) {
         corrupt(to_corruption);
       } else {
@@ -45,16 +43,21 @@ class Run {
     }
   }
 
+  [[nodiscard]] const SimulatedCampaign& counts() const { return out_; }
+
  private:
   double wait_for(double rate) { return rate > 0.0 ? exponential(random_, rate) : HUGE_VAL; }
 
-  // Wall time of this much useful work from here, with the pauses of the checkpoints on the way.
+  // Wall time of this much useful work from here, with the pauses of the checkpoints on the way. Sites take checkpoints
+  // at the same points of the work.
   [[nodiscard]] double wall_of(double work) const {
     if (!(work > 0.0)) { return 0.0; }
     const double useful = piece_useful();
     if (!std::isfinite(useful) || !std::isfinite(work)) { return work; }
-    return work + std::floor(work / useful) * (piece_length() - useful);
+    const double before = process_.sites > 1 ? done_ / useful - std::floor(done_ / useful + kRounding) : 0.0;
+    return work + std::floor(work / useful + std::max(0.0, before)) * (piece_length() - useful);
   }
+  static constexpr double kRounding = 1e-6;  // of a position in checkpoint intervals
   [[nodiscard]] double piece_useful() const {
     return process_.tiers ? process_.tiers->memory.useful.value() : process_.interval.useful.value();
   }
@@ -152,7 +155,7 @@ class Run {
 
   const Process& process_;
   RandomStream random_;
-  double work_, rate_;
+  double rate_;
   double now_ = 0.0, done_ = 0.0, retained_ = 0.0, piece_ = 0.0;
   double next_failure_ = 0.0, next_corruption_ = 0.0;
   Heap repairs_;
@@ -261,7 +264,36 @@ Luck luck_of(const Process& process, Seconds work) {
 }
 
 SimulatedCampaign simulate_campaign(const Process& process, Seconds work, std::uint64_t seed, std::uint64_t number) {
-  return Run(process, work, stream_of(seed, number)).finished();
+  if (process.sites == 1) {
+    Run run(process, stream_of(seed, number));
+    const double elapsed = run.time_of(work.value());
+    SimulatedCampaign out = run.counts();
+    out.elapsed = Seconds(elapsed);
+    return out;
+  }
+  const auto sites = static_cast<std::uint64_t>(process.sites);
+  std::vector<Run> runs;
+  for (std::uint64_t site = 0; site < sites; ++site) {
+    runs.emplace_back(process, stream_of(seed, number * sites + site));
+  }
+  std::vector<double> before(sites, 0.0);  // own times at the last exchange
+  SimulatedCampaign out;
+  for (double done = 0.0; done < work.value();) {
+    done = std::min(work.value(), done + process.round.value());
+    double longest = 0.0;
+    for (std::size_t i = 0; i < sites; ++i) {
+      const double time = runs[i].time_of(done);
+      longest = std::max(longest, time - before[i]);
+      before[i] = time;
+    }
+    out.elapsed += Seconds(longest);
+  }
+  for (const Run& run : runs) {
+    out.failures += run.counts().failures;
+    out.corruptions += run.counts().corruptions;
+    out.stood = out.stood || run.counts().stood;
+  }
+  return out;
 }
 
 SimulatedCampaigns simulate_campaigns(const Process& process, Seconds work, std::int64_t count, std::uint64_t seed,

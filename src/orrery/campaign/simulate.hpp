@@ -38,6 +38,10 @@ struct Process {
   Seconds repair;                      // mean, exponential
   std::optional<std::int64_t> spares;  // the job stands while more nodes than these are in repair; absent: never
 
+  // Sites, each with such a process of its own, which wait for each other after `round` seconds of useful work.
+  std::int64_t sites = 1;
+  Seconds round;
+
   [[nodiscard]] Hertz failures() const;
 };
 
@@ -50,8 +54,9 @@ struct Shares {
   }
 };
 
-// In closed form. Spares: the job stands a share P(K > s) of the time, independent of everything else, which counts the
-// downtime that overlaps with it twice (less than 1e-3 of the time unless repairs are as short as restarts).
+// In closed form, of one site (sites.hpp: what it waits for others). Spares: the job stands a share P(K > s) of the
+// time, independent of everything else, which counts the downtime that overlaps with it twice (less than 1e-3 of the
+// time unless repairs are as short as restarts).
 [[nodiscard]] Shares shares_of(const Process& process);
 
 // Mean and variance over luck of the time of `work` seconds of useful work, without shortage of spares.
@@ -65,7 +70,7 @@ struct SimulatedCampaign {
   Seconds elapsed;
   std::int64_t failures = 0;  // that interrupted the job or its restart
   std::int64_t corruptions = 0;
-  bool stood = false;  // for want of a node
+  bool stood = false;  // for want of a node, at any site
 };
 
 // The campaign with this number; `work` is its useful time.

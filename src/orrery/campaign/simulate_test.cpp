@@ -112,6 +112,21 @@ TEST(luck_of, llama3) {
   EXPECT_NEAR(deviation / std::sqrt(luck.variance), 1.0, 4.0 / std::sqrt(2.0 * static_cast<double>(simulated.count)));
 }
 
+// Restarts that take up to a quarter of the time between failures and are struck by them; flushes, which are lost work.
+TEST(luck_of, counts_failures_that_strike_a_restart) {
+  for (const double restart : {0.0, 60.0, 600.0, 1800.0}) {
+    Process process;
+    process.job_failures = Hertz(12.0 / kDay);
+    process.downtime = {Seconds(30), Seconds(restart)};
+    process.interval = best_interval(process.job_failures, Seconds(2), Seconds(3));
+    const auto luck = luck_of(process, Seconds(20 * kDay));
+    const auto simulated = simulate_campaigns(process, Seconds(20 * kDay), test::cases(10'000), 5, 2);
+    const double deviation = simulated.standard_error.value() * std::sqrt(static_cast<double>(simulated.count));
+    EXPECT_NEAR(deviation / std::sqrt(luck.variance), 1.0, 4.0 / std::sqrt(2.0 * static_cast<double>(simulated.count)))
+        << restart;
+  }
+}
+
 TEST(simulate_campaigns, does_not_depend_on_the_number_of_threads) {
   Process process = llama3();
   process.corruptions = Hertz(1.0 / kDay);

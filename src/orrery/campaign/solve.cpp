@@ -175,7 +175,10 @@ void set_bar(Campaign& out, const Spec& spec, const Course& course) {
            spec.when_short == WhenShort::wait ? "P(nodes in repair > spares)" : "replicas without a node");
   add_part(out, course, "stragglers", course.seconds.slow, "nodes that are slow for a while");
   add_part(out, course, "planned", course.seconds.planned, "maintenance, and reclaims with notice");
-  add_part(out, course, "exchange", course.seconds.exchange, "waiting for other sites");
+  add_part(out, course, "exchange", course.seconds.exchange, "exchanges between sites that compute does not hide");
+  add_part(out, course, "other_sites", course.seconds.sites,
+           fmt::format("a round of the slowest of {} sites - a round: {} every {}", spec.sites,
+                       format_seconds(course.seconds.waits), format_seconds(process.round)));
   out.ettr = parts.useful / course.elapsed.value();
 }
 
@@ -257,16 +260,7 @@ std::vector<Diagnostic> problems_of_sizes(const Job& job, const Spec& spec, cons
   return found;
 }
 
-// The most that sites wait for others that are down: every exchange waits for the slowest, and no two are down at once.
-std::string waiting_of_sites(const Spec& spec, const Course& course) {
-  const Shares& parts = course.seconds.shares;
-  const double lost = parts.lost_work + parts.detection + parts.restart + parts.corruption + parts.short_of_spares;
-  const double share = static_cast<double>(spec.sites - 1) * lost / course.elapsed.value();
-  return fmt::format("sites that wait for another one that is down: at most {:.3g} % of the predicted time is added",
-                     100.0 * share);
-}
-
-std::vector<std::string> left_out(const Job& job, const Spec& spec, const Course& course) {
+std::vector<std::string> left_out(const Job& job, const Spec& spec) {
   std::vector<std::string> out = {
       "failures that depend on each other, other than in domains; their rate is constant (daytime: 1 to 2 % of the "
       "speed)"};
@@ -285,13 +279,20 @@ std::vector<std::string> left_out(const Job& job, const Spec& spec, const Course
     out.emplace_back(job.speed ? "a new plan for every size: the plan keeps its degrees but for replicas"
                                : "a new plan for every size: throughput is proportional to whole replicas");
   }
-  if (spec.sites > 1) { out.push_back(waiting_of_sites(spec, course)); }
   if (spec.sites > 1) { out.emplace_back("the effect of local steps on the loss: --loss-factor is an input"); }
   return out;
 }
 
-// Why the simulation may differ from the closed form by more than its standard error; empty: it should not. The closed
-// form takes waiting for a node as a share of time, which holds for campaigns that are long against a repair.
+void set_warnings(Campaign& out, const Job& job, const Spec& spec) {
+  out.warnings = campaign::warnings(spec);
+  for (auto& warning : capacity_warnings(job, spec)) { out.warnings.push_back(std::move(warning)); }
+  if (!out.energy) { return; }
+  for (auto& warning : power_warnings(job, spec)) { out.warnings.push_back(std::move(warning)); }
+}
+
+// Why the simulation may differ from the closed form by more than its standard error; empty: it should not. With
+// domains the closed form knows the share of waiting for a node of campaigns that are long against a repair
+// (waiting.hpp).
 std::string limits_of_comparison(const Setting& setting, Seconds work, const SimulatedCampaigns& runs) {
   constexpr double kLong = 10.0;
   constexpr std::int64_t kEnough = 30;  // campaigns of which a mean has a standard error
@@ -304,11 +305,28 @@ std::string limits_of_comparison(const Setting& setting, Seconds work, const Sim
         "standard error may be too small",
         runs.stood, share);
   }
-  if (work < setting.process.repair * kLong) {
-    return fmt::format("shorter than ten repairs of {}: the closed form's time without a spare is approximate",
-                       format_seconds(setting.process.repair));
+  const auto& nodes = setting.process.nodes;
+  const bool has_groups =
+      std::any_of(nodes.begin(), nodes.end(), [](const auto& one) { return one.nodes > 1 && one.rate > Hertz(0); });
+  if (has_groups && work < setting.process.repair * kLong) {
+    return fmt::format(
+        "shorter than ten repairs of {}, with domains: the closed form's time without a spare is "
+        "approximate",
+        format_seconds(setting.process.repair));
   }
   return {};
+}
+
+// Rounds of sites are stepped through one by one: a limit of minutes.
+std::vector<Diagnostic> problems_of_rounds(const Process& process, Seconds work, std::int64_t count) {
+  constexpr double kMost = 1e10;
+  if (process.sites == 1) { return {}; }
+  const double each = std::ceil(work / process.round) * static_cast<double>(process.sites);
+  if (each * static_cast<double>(count) <= kMost) { return {}; }
+  const auto most = static_cast<std::int64_t>(kMost / each);
+  return {{{"", 0, 0, "--simulate"},
+           most > 0 ? fmt::format("{}: each campaign has {:.3g} rounds of sites; valid: at most {}", count, each, most)
+                    : fmt::format("a campaign has {:.3g} rounds of sites, too many to simulate", each)}};
 }
 
 }  // namespace
@@ -358,8 +376,8 @@ Result<Campaign> solve(const Job& job, const Spec& spec) {
   set_wide_area(out, job, spec);
   set_sizes(out, job, spec, rates.middle);
   set_largest(out, job, course);
-  out.warnings = campaign::warnings(spec);
-  out.not_modelled = left_out(job, spec, course);
+  set_warnings(out, job, spec);
+  out.not_modelled = left_out(job, spec);
   return out;
 }
 
@@ -376,6 +394,9 @@ Result<results::CampaignSimulation> simulated(const Job& job, const Spec& spec, 
   // Effects that are no events here (slow nodes, fewer replicas, exchanges, planned stops) are factors on the time.
   const double speed = setting.slowness * setting.shrunk * setting.utilization;
   const Seconds work(campaign.useful_days * kDaySeconds / speed);
+  if (auto found = problems_of_rounds(setting.process, work, count); !found.empty()) {
+    return tl::make_unexpected(Failure{std::move(found)});
+  }
   const auto runs = simulate_campaigns(setting.process, work, count, seed, threads, progress);
   const double days = 1.0 / kDaySeconds / (1.0 - setting.planned);
   results::CampaignSimulation out;
@@ -383,7 +404,7 @@ Result<results::CampaignSimulation> simulated(const Job& job, const Spec& spec, 
   out.mean_days = runs.mean.value() * days;
   out.standard_error_days = runs.standard_error.value() * days;
   out.days = {runs.p10.value() * days, runs.p50.value() * days, runs.p90.value() * days};
-  out.interruptions = (runs.failures + runs.corruptions) * static_cast<double>(spec.sites);
+  out.interruptions = runs.failures + runs.corruptions;
   out.closed_form_days = campaign.days.p50;
   out.note = limits_of_comparison(setting, work, runs);
   return out;

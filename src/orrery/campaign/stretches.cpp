@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "orrery/campaign/dates.hpp"
 
 namespace orrery::campaign {
@@ -32,13 +34,14 @@ void add(Bar& sum, const Bar& bar, double seconds) {
   each(sum.slow, bar.slow);
   each(sum.planned, bar.planned);
   each(sum.exchange, bar.exchange);
+  each(sum.sites, bar.sites);
 }
 
 void add_hours(Hours& hours, const Job& job, const Spec& spec, const Stretch& stretch, const Setting& setting,
                const Bar& bar, double seconds) {
   const auto per_node = static_cast<double>(node_devices(job.cluster)) * static_cast<double>(spec.sites);
   const double devices = stretch.size.nodes * per_node, elapsed = seconds / kSecondsOfHour;
-  const double down = bar.shares.detection + bar.shares.restart + bar.shares.short_of_spares + bar.planned;
+  const double down = bar.shares.detection + bar.shares.restart + bar.shares.short_of_spares + bar.planned + bar.sites;
   const double spare = static_cast<double>(setting.spares) * per_node;
   hours.busy += devices * elapsed * (1.0 - down);
   hours.down += devices * elapsed * down;
@@ -53,7 +56,7 @@ void add_hours(Hours& hours, const Job& job, const Spec& spec, const Stretch& st
 // site has its own.
 void add_interruptions(Course& course, const Spec& spec, const Setting& setting, const Bar& bar, double seconds) {
   const double safe_restart = setting.process.tiers ? bar.shares.restart : 0.0;
-  const double stands = bar.shares.detection + bar.shares.short_of_spares + bar.planned + safe_restart;
+  const double stands = bar.shares.detection + bar.shares.short_of_spares + bar.planned + bar.sites + safe_restart;
   const double all = seconds * static_cast<double>(spec.sites), exposed = all * (1.0 - stands);
   const CauseRates& causes = setting.causes;
   course.nodes += causes.nodes.value() * exposed;
@@ -107,17 +110,45 @@ std::vector<Stretch> stretches_of(const Job& job, const Spec& spec) {
   return cut;
 }
 
+std::int64_t busy_nodes(const Job& job) {
+  const auto at_least_one = [](std::int64_t count) { return std::max<std::int64_t>(1, count); };
+  const auto& estimate = job.estimate;
+  const std::int64_t replica = at_least_one(estimate.devices / at_least_one(estimate.plan.number("dp")));
+  const std::int64_t replicas = at_least_one(estimate.global_batch / at_least_one(estimate.plan.number("micro_batch")));
+  return (replicas * replica + node_devices(job.cluster) - 1) / node_devices(job.cluster);
+}
+
+std::vector<std::string> capacity_warnings(const Job& job, const Spec& spec) {
+  const std::int64_t busy = busy_nodes(job);
+  std::vector<std::string> out;
+  for (const auto& one : spec.capacity) {
+    if (one.nodes <= busy) { continue; }
+    out.push_back(
+        fmt::format("--capacity: {} nodes from {}: the global batch of {} keeps at most {} node{} busy; the "
+                    "others do no work, but fail, cost and stop the job",
+                    one.nodes, one.from, job.estimate.global_batch, busy, busy == 1 ? "" : "s"));
+  }
+  return out;
+}
+
 Course course_of(const Job& job, const Spec& spec, const std::vector<Stretch>& stretches, Seconds work, double rate) {
   Course course;
   double left = work.value(), now = 0.0;
   for (std::size_t i = 0; i < stretches.size() && left > 0.0; ++i) {
     const Stretch& stretch = stretches[i];
     const Setting setting = setting_of(job, spec, rate, stretch.size);
-    const Bar bar = bar_of(setting);
-    const double speed = bar.shares.useful * relative_size(job, stretch.size.nodes);
+    const double size = relative_size(job, stretch.size.nodes);
     const double end = i + 1 < stretches.size() ? stretches[i + 1].begin.value() : HUGE_VAL;
+    Bar bar = bar_of(setting);
+    if (i == 0 && size > 0.0) {
+      bar = bar_of(setting, Seconds(std::min(left / size, bar.shares.useful * (end - now))));
+    }
+    const double speed = bar.shares.useful * size;
     const double seconds = speed > 0.0 ? std::min(left / speed, end - now) : end - now;
-    if (i == 0) { course.first = setting; }
+    if (i == 0) {
+      course.first = setting;
+      course.seconds.waits = bar.waits;
+    }
     add(course.seconds, bar, seconds);
     add_hours(course.hours, job, spec, stretch, setting, bar, seconds);
     add_interruptions(course, spec, setting, bar, seconds);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "orrery/campaign/dates.hpp"
@@ -21,6 +22,11 @@ struct Stretch {
 [[nodiscard]] std::vector<Stretch> stretches_of(const Job& job, const Spec& spec);
 // The first day of the campaign, if it is known.
 [[nodiscard]] std::optional<Date> first_day(const Spec& spec);
+
+// Nodes of which each has a micro-batch in a step: the global batch / (micro-batch x dp) is at least 1.
+[[nodiscard]] std::int64_t busy_nodes(const Job& job);
+// Capacity with more nodes than these.
+[[nodiscard]] std::vector<std::string> capacity_warnings(const Job& job, const Spec& spec);
 
 // Sums over a campaign, and its time.
 struct Course {

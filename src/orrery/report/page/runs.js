@@ -10,7 +10,8 @@
   element("h1", "Results", page);
 
   const parts = { useful: "useful", pauses: "checkpoint pauses", lost_work: "lost work", detection: "detection", restart: "restart", corruption: "silent corruption",
-    short_of_spares: "short of spare nodes", planned: "planned stops", stragglers: "slow nodes", exchange: "exchange between sites" };
+    short_of_spares: "short of spare nodes", planned: "planned stops", stragglers: "slow nodes", exchange: "exchange between sites",
+    other_sites: "waiting for sites that are down" };
   const money = (usd) => (usd === null || usd === undefined ? "–" : show(usd, " USD"));
 
   function facts(parent, pairs) {
