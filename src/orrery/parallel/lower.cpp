@@ -280,9 +280,12 @@ class PlanLowering {
         plan_.updates_on_host() && host_optimizer(context_.stack, plan_, element, dense, expert).weights == Bytes(0);
     if (plan_.offload.weights && !in_place) {
       Block store{"weights.store", {}};
+      // Of a copy that replicas load together, each stores a part.
+      const bool shares = context_.pool_multicasts && plan_.zero < 3;
+      const double own = dense / (shares ? static_cast<double>(plan_.replicas()) : 1.0);
+      const double own_expert = expert / (shares ? static_cast<double>(plan_.expert_replicas()) : 1.0);
       const Bytes stored =
-          stored_weights(context_.stack, plan_, element, rank_class.parameters * element,
-                         rank_class.expert_parameters * element, rank_class.parameters, rank_class.expert_parameters);
+          stored_weights(context_.stack, plan_, element, own * element, own_expert * element, own, own_expert);
       // Shards that are the master copy are updated where they are fetched to.
       const bool is_master = weight_copies(context_.stack, element, plan_).stored > element;
       append_transfer(store, store.name, stored, is_master ? TierTransfer::both : TierTransfer::store);

@@ -95,5 +95,25 @@ TEST(PoolLoads, with_zero_3_loads_take_the_place_of_gathers) {
   }
 }
 
+// The pool has one copy, of which each replica stores a part; without it each stores its own weights.
+TEST(PoolLoads, replicas_store_one_copy) {
+  const auto stored = [](const Program& program) {
+    for (const BlockUse& use : program.classes.front().finish) {
+      const Block& block = program.block(use.work);
+      if (block.name == "weights.store") { return block.items.front().collective()->call.bytes.value(); }
+    }
+    return 0.0;
+  };
+  for (const int zero : {0, 1, 3}) {
+    test::Case c = job_on(pool_cluster(true, true));
+    c.plan.zero = zero;
+    const Program together = program_of(c);
+    c.cluster.second_tier.levels = {};
+    const double weights = 2.0 * together.classes.front().parameters;
+    EXPECT_NEAR(stored(together), weights / 16.0, 1e-9 * weights) << zero;
+    EXPECT_NEAR(stored(program_of(c)), zero == 3 ? weights / 16.0 : weights, 1e-9 * weights) << zero;
+  }
+}
+
 }  // namespace
 }  // namespace orrery::parallel::pool_loads_test
