@@ -89,6 +89,7 @@ class Engine {
     std::int64_t request = 0;
     std::int64_t generated = 0;  // tokens before it was preempted
     std::int64_t kept = 0;       // positions whose keys and values are on the host, or arrive with the request
+    bool arrives = false;        // they arrive with the request, whose first token counts when it runs
   };
   struct Sequence {
     std::int64_t request = 0;

@@ -363,7 +363,6 @@ class FleetSimulation {
     while (!transfers_.empty() && transfers_.top().at == now) {
       const std::int64_t request = transfers_.top().what;
       transfers_.pop();
-      run_.outcomes[static_cast<std::size_t>(request)].first = now;
       send(fronts_.back(), request, now, true);
     }
     wake(fronts_.back(), now);
