@@ -72,7 +72,7 @@ use_packages() {
   step "install"
   inside root "cd /home/newcomer/packages && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends ./*.deb cmake g++ make"
   step "the program"
-  inside newcomer "orrery --version && orrery plan $job | head -20 && gzip -t /usr/share/man/man1/orrery-plan.1.gz"
+  inside newcomer "orrery --version && orrery plan $job | head -20 && zcat /usr/share/man/man1/orrery-plan.1.gz | grep -q '^orrery-plan '"
   inside newcomer "orrery estimate $job --json" >"$root/home/program.json"
   step "its files"
   inside newcomer "orrery help mfu && man -w orrery-plan 2>/dev/null || test -f /usr/share/man/man1/orrery-plan.1.gz"

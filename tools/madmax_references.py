@@ -11,6 +11,8 @@ strategies and tasks of its recommenders, and the events of five steps. Written 
   tasks.csv      DLRM-A, what is trained and what is frozen
   runs.csv       five steps with their times
   timelines.csv  the events of those steps, in order, per stream
+
+transformers.csv is not written by this tool: data/references/README.md says where it is from.
 """
 import csv
 import json

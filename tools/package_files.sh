@@ -7,13 +7,18 @@ program="$1" folder="$2"
 mkdir -p "$folder/man"
 version="$("$program" --version | cut -d' ' -f2)"
 
-page() { # NAME SECTION-TITLE HELP-COMMAND…
+page() { # NAME SENTENCE [COMMAND ]
   help2man --no-info --section 1 --version-string "$version" --name "$2" --help-option "${3:-}--help" --output "$folder/man/$1.1" "$program"
+  # help2man knows the name of the program only.
+  sed -i "s/^\.TH ORRERY /.TH ${1^^} /; /^\.SH NAME/{n; s/^orrery /$1 /}" "$folder/man/$1.1"
 }
+
+# The first sentence of a command's help, on one line.
+sentence() { "$program" "$1" --help | sed '/^$/q' | tr '\n' ' ' | sed 's/[. ]*$//'; }
 
 page orrery "cost model and plan search for distributed AI jobs"
 "$program" --help | sed -n '/^usage:/,/^Try/s/^  \([a-z]\+\)  *[A-Z].*/\1/p' | while read -r command; do
-  page "orrery-$command" "$("$program" "$command" --help | sed -n '1s/\.$//p')" "$command "
+  page "orrery-$command" "$(sentence "$command")" "$command "
 done
 gzip --force --no-name --best "$folder"/man/*.1
 for shell in bash zsh fish; do "$program" completion "$shell" >"$folder/orrery.$shell"; done

@@ -514,7 +514,8 @@ void declare_rest(Command& command, const Shared& options) {
        &Options::flows);
   declare_replay(command, options->replay);
   text(
-      {"--jobs", "FILE", "several jobs at once on one cluster: slowdown of each (docs/format/concurrent-jobs.md)", how},
+      {"--jobs", "FILE",
+       "several jobs, graphs or plans, at once on one cluster: slowdown of each (docs/format/concurrent-jobs.md)", how},
       &Options::jobs);
 }
 

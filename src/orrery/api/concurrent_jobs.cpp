@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/api/planned_job.hpp"
 #include "orrery/config/record.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/simulate/flow.hpp"
@@ -21,7 +22,8 @@
 namespace orrery::api {
 
 struct JobEntry {
-  std::string name, workload, groups;
+  std::string name, workload, groups, plan;
+  std::int64_t steps = 1;
   Seconds start;
   std::vector<std::int64_t> devices;
 };
@@ -49,15 +51,27 @@ template <>
 struct Described<api::JobEntry> {
   static const Record<api::JobEntry>& record() {
     static const auto record =
-        Record<api::JobEntry>("job", "One job: graphs of its ranks.")
+        Record<api::JobEntry>("job", "One job: graphs of its ranks, or a plan.")
             .required("name", &api::JobEntry::name, "name, for the output", {.nonempty = true})
-            .required("workload", &api::JobEntry::workload, "prefix or folder of Chakra graphs, one for each rank",
-                      {.nonempty = true})
+            .optional("workload", &api::JobEntry::workload, "prefix or folder of Chakra graphs, one for each rank")
+            .optional("plan", &api::JobEntry::plan, "or flags of orrery estimate, without the cluster")
+            .optional("steps", &api::JobEntry::steps, "training steps of a plan, one after another",
+                      {.min = 1, .max = 1'000})
             .optional("groups", &api::JobEntry::groups, "process groups (JSON)")
             .optional("start", &api::JobEntry::start, "time of its start", {.max = Seconds(1e6)})
             .optional("devices", &api::JobEntry::devices, "device of each rank; default: by placement",
-                      {.min = 0, .max = hardware::kMaxDevices});
+                      {.min = 0, .max = hardware::kMaxDevices})
+            .check(wrong_with);
     return record;
+  }
+
+ private:
+  static Objection wrong_with(const api::JobEntry& entry) {
+    const bool has_plan = !entry.plan.empty();
+    if (has_plan == !entry.workload.empty()) { return {"/workload", "give workload or plan, one of them"}; }
+    if (has_plan && !entry.groups.empty()) { return {"/groups", "belong to graphs; a plan has groups of its own"}; }
+    if (!has_plan && entry.steps != 1) { return {"/steps", "is of a plan; graphs have their steps"}; }
+    return {};
   }
 };
 
@@ -87,11 +101,15 @@ std::string beside(const std::string& file, const std::string& path) {
   return (std::filesystem::path(file).parent_path() / path).string();
 }
 
-Result<hardware::Cluster> cluster_of(const hardware::Catalogue& catalogue, const JobList& list, const std::string& file,
-                                     std::int64_t devices) {
+std::string cluster_name(const JobList& list, const std::string& file) {
   const bool is_file =
       list.cluster.ends_with(".yaml") || list.cluster.ends_with(".yml") || list.cluster.ends_with(".json");
-  return catalogue.cluster(is_file ? beside(file, list.cluster) : list.cluster, devices);
+  return is_file ? beside(file, list.cluster) : list.cluster;
+}
+
+Result<hardware::Cluster> cluster_of(const hardware::Catalogue& catalogue, const JobList& list, const std::string& file,
+                                     std::int64_t devices) {
+  return catalogue.cluster(cluster_name(list, file), devices);
 }
 
 Place place_of_job(const config::Node& node, std::size_t i, std::string_view key) {
@@ -136,6 +154,7 @@ Result<void> place(const config::Node& node, const JobList& list, const hardware
       user[order[next]] = i;
       jobs[i].devices.push_back(order[next]);
     }
+    if (list.jobs[i].devices.empty()) { simulate::order_devices(jobs[i]); }
   }
   return {};
 }
@@ -146,22 +165,66 @@ Result<results::Simulation> run_alone(const hardware::Cluster& cluster, simulate
   return simulate::simulate_flows(simulate::merged(cluster, {std::move(job)}));
 }
 
-Result<std::vector<simulate::PlacedJob>> read_jobs(const hardware::Catalogue& catalogue, const JobList& list,
-                                                   const std::string& file) {
-  std::vector<simulate::PlacedJob> jobs;
-  for (const JobEntry& entry : list.jobs) {
-    simulate::SimulationFiles files;
-    files.backend = simulate::Backend::flow;
-    ORRERY_TRY(graphs, simulate::graphs_of({beside(file, entry.workload)}));
-    files.graphs = std::move(graphs);
-    if (!entry.groups.empty()) { files.groups = beside(file, entry.groups); }
-    ORRERY_TRY(part, cluster_of(catalogue, list, file, static_cast<std::int64_t>(files.graphs.size())));
-    ORRERY_TRY(job, simulate::read_job_on(part, files));
-    constexpr double kPicoseconds = 1e12;
-    const auto start = static_cast<std::uint64_t>(std::llround(entry.start.value() * kPicoseconds));
-    jobs.push_back({entry.name, std::move(job), {}, start});
+Result<simulate::SimulationJob> read_graphs(const hardware::Catalogue& catalogue, const JobList& list,
+                                            const std::string& file, const JobEntry& entry) {
+  simulate::SimulationFiles files;
+  files.backend = simulate::Backend::flow;
+  ORRERY_TRY(graphs, simulate::graphs_of({beside(file, entry.workload)}));
+  files.graphs = std::move(graphs);
+  if (!entry.groups.empty()) { files.groups = beside(file, entry.groups); }
+  ORRERY_TRY(part, cluster_of(catalogue, list, file, static_cast<std::int64_t>(files.graphs.size())));
+  return simulate::read_job_on(part, files);
+}
+
+// Errors of a plan name a flag; the place is that of the plan in the file.
+Failure failure_at(const Place& place, Failure failure) {
+  for (Diagnostic& found : failure.diagnostics) {
+    if (!found.place.path.empty()) { found.message = fmt::format("{}: {}", found.place.path, found.message); }
+    found.place = place;
   }
-  return jobs;
+  return failure;
+}
+
+const char* ports_text(network::NodeEgress egress) {
+  return egress == network::NodeEgress::one_port ? "one port" : "all ports";
+}
+
+struct ReadJobs {
+  std::vector<simulate::PlacedJob> jobs;
+  std::vector<std::string> warnings;
+};
+
+Result<ReadJobs> read_jobs(const std::string& data_directory, const config::Node& node, const JobList& list,
+                           const std::string& file) {
+  const hardware::Catalogue catalogue(data_directory);
+  ReadJobs read;
+  for (std::size_t i = 0; i < list.jobs.size(); ++i) {
+    const JobEntry& entry = list.jobs[i];
+    constexpr double kPicoseconds = 1e12;
+    simulate::PlacedJob placed{entry.name, {}, {}, 0};
+    placed.start_ps = static_cast<std::uint64_t>(std::llround(entry.start.value() * kPicoseconds));
+    if (entry.plan.empty()) {
+      ORRERY_TRY(job, read_graphs(catalogue, list, file, entry));
+      placed.job = std::move(job);
+    } else {
+      auto planned = planned_job(data_directory, {entry.plan, cluster_name(list, file), file, entry.steps});
+      if (!planned) { return tl::make_unexpected(failure_at(place_of_job(node, i, "plan"), planned.error())); }
+      placed.job = std::move(planned->job);
+      placed.egress = planned->egress;
+      placed.order = std::move(planned->order);
+      if (!planned->fits) {
+        read.warnings.push_back(fmt::format("the plan of job {} does not fit in memory", entry.name));
+      }
+    }
+    if (i > 0 && placed.egress != read.jobs.front().egress) {
+      return fail(place_of_job(node, i, entry.plan.empty() ? "workload" : "plan"),
+                  fmt::format("sends through {} of a node, job {} through {} (transfers.single_port of the stack); "
+                              "jobs of a file must agree",
+                              ports_text(placed.egress), read.jobs.front().name, ports_text(read.jobs.front().egress)));
+    }
+    read.jobs.push_back(std::move(placed));
+  }
+  return read;
 }
 
 // Calls of one job share links, too: what they lose to each other when the job is alone is not the others' doing.
@@ -205,7 +268,8 @@ Result<results::JobTimes> simulate_jobs(const std::string& data_directory, const
   }
   const hardware::Catalogue catalogue(data_directory);
   ORRERY_TRY(cluster, cluster_of(catalogue, list, file, list.devices));
-  ORRERY_TRY(jobs, read_jobs(catalogue, list, file));
+  ORRERY_TRY(read, read_jobs(data_directory, node, list, file));
+  std::vector<simulate::PlacedJob>& jobs = read.jobs;
   if (auto placed = place(node, list, cluster, jobs); !placed) { return tl::make_unexpected(placed.error()); }
   ORRERY_TRY(simulation, simulate::simulate_flows(simulate::merged(cluster, jobs)));
   results::JobTimes times;
@@ -213,7 +277,8 @@ Result<results::JobTimes> simulate_jobs(const std::string& data_directory, const
   times.devices = static_cast<std::uint64_t>(cluster.devices);
   times.placement = std::string(config::enum_name(list.placement));
   times.contention = std::move(simulation.contention);
-  times.warnings = std::move(simulation.warnings);
+  times.warnings = std::move(read.warnings);
+  times.warnings.insert(times.warnings.end(), simulation.warnings.begin(), simulation.warnings.end());
   times.messages = simulation.messages;
   times.events = simulation.events;
   std::size_t first = 0;

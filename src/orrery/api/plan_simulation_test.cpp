@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <optional>
+#include <tuple>
 
 #include <gtest/gtest.h>
 
@@ -126,6 +127,37 @@ TEST(PlanSimulation, folded_ranks_have_the_times_of_unfolded_ones) {
   if (more != nullptr) { std::cout << "  " << jobs << " jobs, " << finer << " with classes finer than stages\n"; }
 }
 
+// Ranks of a stage share a graph; here every rank gets a graph of its own, without slots.
+TEST(PlanSimulation, ranks_that_share_a_graph_have_the_times_of_ranks_with_graphs_of_their_own) {
+  int jobs = 0;
+  for (std::uint64_t seed = 2000; jobs < orrery::test::cases(40); ++seed) {
+    const Case c = any_job(seed);
+    if (c.plan.devices() > 64 || c.plan.devices() == c.plan.pp) { continue; }
+    ++jobs;
+    const Program program = program_of(c);
+    const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::block, 1});
+    const simulate::FoldedJob shared = simulate::folded(c.cluster, job_of(c, graphs, true), Folding::off);
+    simulate::FoldedJob owned = shared;
+    ASSERT_TRUE(owned.job.job.rank_graphs.has_slots());
+    for (std::size_t rank = 0; rank < owned.job.job.rank_graphs.size(); ++rank) {
+      (void)owned.job.job.rank_graphs.own(rank);
+    }
+    ASSERT_FALSE(owned.job.job.rank_graphs.has_slots());
+    const results::Simulation one = run(shared.job, true), each = run(owned.job, true);
+    EXPECT_EQ(one.ranks, each.ranks);
+    EXPECT_EQ(one.contention, each.contention);
+    EXPECT_EQ(one.tables->ranks, each.tables->ranks);
+    ASSERT_EQ(one.tables->collectives.size(), each.tables->collectives.size());
+    for (std::size_t i = 0; i < one.tables->collectives.size(); ++i) {
+      const auto &a = one.tables->collectives[i], &b = each.tables->collectives[i];
+      EXPECT_EQ(std::tie(a.group, a.bytes, a.first_start_ns, a.last_start_ns, a.end_ns),
+                std::tie(b.group, b.bytes, b.first_start_ns, b.last_start_ns, b.end_ns));
+    }
+    EXPECT_EQ(one.events, each.events);
+    ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << parallel::test::to_text(c);
+  }
+}
+
 // The classes are found by comparing the graphs of all ranks.
 TEST(PlanSimulation, ranks_that_are_found_to_be_alike_have_the_times_of_unfolded_ones) {
   int folded = 0;
@@ -147,6 +179,70 @@ TEST(PlanSimulation, ranks_that_are_found_to_be_alike_have_the_times_of_unfolded
     }
     ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << parallel::test::to_text(c);
   }
+}
+
+// One to three levels of a pool, of blocks of any size; some combine what groups access.
+hardware::Cluster with_pool(SeededRandom& random, hardware::Cluster cluster) {
+  for (std::int64_t i = 0; i < random(1, 4); ++i) {
+    hardware::PoolLevel level;
+    level.name = "level " + std::to_string(i);
+    level.devices = random(0, 2) == 0 ? std::min<std::int64_t>(std::int64_t{1} << random(0, 7), cluster.devices)
+                                      : random(1, cluster.devices + 1);
+    level.units = random(1, 4);
+    level.bandwidth = BytesPerSecond(1e9 * static_cast<double>(random(1, 100)));
+    level.combines = random(0, 2) == 0;
+    cluster.second_tier.levels.push_back(level);
+  }
+  return cluster;
+}
+
+// Some of the accesses of a class are of bytes that a group accesses together.
+void combine_some(SeededRandom& random, simulate::ClassJob& job) {
+  for (std::size_t c = 0; c < job.classes.size(); ++c) {
+    for (simulate::NodeTask& task : job.classes[c].graph.nodes) {
+      if (task.act != simulate::Act::memory || random(0, 2) == 0) { continue; }
+      const auto family = static_cast<std::uint32_t>(random(0, static_cast<std::int64_t>(job.families.size()) + 1));
+      const bool is_world = family == job.families.size();
+      if (!is_world && !job.group_of(job.families[family], job.first_rank(c))) { continue; }
+      task.dimensions = simulate::kCombined;
+      task.group = is_world ? simulate::kWholeMachine : 1 + family;
+    }
+  }
+}
+
+// Ranks share the levels of a pool with as many ranks of every class, or the classes are finer. Those that are found by
+// comparing graphs, too.
+TEST(PlanSimulation, with_a_pool_folded_ranks_have_the_times_of_unfolded_ones) {
+  const int wanted = orrery::test::cases(40);
+  int jobs = 0, combined = 0, found = 0;
+  for (std::uint64_t seed = 0; jobs < wanted; ++seed) {
+    Case c = any_job(seed);
+    SeededRandom random(seed + 7);
+    if (c.plan.devices() > 64 || !(c.cluster.second_tier.memory > Bytes(0))) { continue; }
+    c.cluster = with_pool(random, c.cluster);
+    const Program program = program_of(c);
+    const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::block, 1});
+    simulate::ClassJob job = job_of(c, graphs, true);
+    const auto& nodes = job.classes.front().graph.nodes;
+    const auto is_memory = [](const simulate::NodeTask& task) { return task.act == simulate::Act::memory; };
+    if (std::none_of(nodes.begin(), nodes.end(), is_memory)) { continue; }
+    const bool combines = random(0, 2) == 0;
+    if (combines) { combine_some(random, job); }
+    const auto folded = simulate::folded(c.cluster, job, Folding::automatic);
+    if (!folded.unfolded_because.empty()) { continue; }
+    ++jobs;
+    combined += combines ? 1 : 0;
+    const auto unfolded = simulate::folded(c.cluster, job, Folding::off);
+    expect_same_ranks(folded, unfolded, true, !simulate::fold_obstacle(c.cluster, job).has_value());
+    const simulate::FoldedJob alike = simulate::fold(unfolded.job);
+    if (alike.unfolded_because.empty()) {
+      found += alike.job.job.rank_graphs.size() < unfolded.job.job.rank_graphs.size() ? 1 : 0;
+      EXPECT_EQ(run(alike.job, true).ranks, run(unfolded.job, true).ranks);
+    }
+    ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << parallel::test::to_text(c);
+  }
+  EXPECT_GT(combined, wanted / 10);
+  EXPECT_GT(found, wanted / 10);
 }
 
 // A job whose closed form has no other rules than the simulator: kernels are not slowed by collectives beside them.

@@ -23,12 +23,12 @@ namespace orrery::api {
 namespace {
 
 // Profiles and execution traces, in the order in which they are given.
-struct Inputs {
+struct ImportedFiles {
   std::vector<std::string> profiles, hosts;
 };
 
-Result<Inputs> inputs_of(const std::vector<std::string>& files) {
-  Inputs inputs;
+Result<ImportedFiles> inputs_of(const std::vector<std::string>& files) {
+  ImportedFiles inputs;
   Failure failed;
   for (const std::string& file : files) {
     auto format = trace::profile_format_of_file(file);
@@ -114,7 +114,7 @@ Result<void> add_hosts(std::deque<profile::Profile>& profiles, const std::vector
 using Writers = std::vector<trace::ChakraWriter>;
 
 // Plans the job and writes its graphs. The files get their names when their writers are closed.
-Result<Writers> write_job(const Inputs& inputs, const std::string& prefix, const TraceOptions& options,
+Result<Writers> write_job(const ImportedFiles& inputs, const std::string& prefix, const TraceOptions& options,
                           report::ProfileImport& made) {
   std::deque<profile::Profile> profiles;
   profile::KinetoOptions reading;

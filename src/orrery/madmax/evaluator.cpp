@@ -75,12 +75,32 @@ TableTimes Evaluator::table_times(const Strategy& strategy) const {
   return times;
 }
 
+// In a recommender with a transformer, MAD-Max's program looks up the rate of two reductions of the backward pass with
+// the number of levels of the other class: those of the top MLP's activations with the transformer's, those of
+// attention's with the MLP's. With one level there instead of two, position 0 is between nodes; with two instead of
+// one, inside a node.
+std::array<double, 4> Evaluator::reduces_back(const Strategies& strategies) const {
+  std::array<double, 4> found{1.0, 1.0, 1.0, 1.0};
+  if (!work_->is_recommender_with_transformer()) { return found; }
+  const auto factor = [&](const Strategy& own, const Strategy& other) {
+    if (!own.has(Parallelism::tp)) { return 1.0; }
+    const int offset = (own.parallelism[0] == Parallelism::tp ? 0 : 1) - other.levels;  // -2 or 0: inside; -1: between
+    return rates_.all_reduce[level_of(own, Parallelism::tp)] / rates_.all_reduce[offset == -1 ? 1 : 0];
+  };
+  const auto at = [&](Part part) -> double& { return found[static_cast<std::size_t>(part)]; };
+  const bool has_experts = work_->has(LayerClass::moe);
+  at(Part::top) = factor(strategies[has_experts ? LayerClass::moe : LayerClass::mlp], strategies[LayerClass::fc]);
+  at(Part::attention) = factor(strategies[LayerClass::attention], strategies[LayerClass::mlp]);
+  return found;
+}
+
 Timings Evaluator::timings(const Strategies& strategies) {
   for (std::size_t i = 0; i < layer_times_.size(); ++i) {
     layer_times_[i] = layer_times(work_->shapes[i], strategies[work_->shapes[i].layer_class]);
   }
   Timings timings{work_, layer_times_, table_times(strategies[LayerClass::emb])};
   timings.runs_backward = job_.task != Task::inference;
+  timings.reduces_back = reduces_back(strategies);
   for (std::size_t i = 0; i < timings.trains.size(); ++i) { timings.trains[i] = !job_.frozen.parts[i]; }
   return timings;
 }

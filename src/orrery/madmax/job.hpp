@@ -88,6 +88,7 @@ class Evaluator {
   [[nodiscard]] static std::size_t level_of(const Strategy& strategy, Parallelism parallelism);
   [[nodiscard]] LayerTimes layer_times(const LayerShape& shape, const Strategy& strategy) const;
   [[nodiscard]] TableTimes table_times(const Strategy& strategy) const;
+  [[nodiscard]] std::array<double, 4> reduces_back(const Strategies& strategies) const;
   [[nodiscard]] Timings timings(const Strategies& strategies);
   [[nodiscard]] Bytes weights(const Strategies& strategies) const;
 

@@ -111,6 +111,23 @@ TEST(Published, every_row_of_the_sweeps_of_recommenders) {
   EXPECT_EQ(rows.size(), 126U);
 }
 
+// A recommender with a transformer under all pairs of strategies of its MLPs and its transformer.
+TEST(Published, every_pair_of_strategies_of_a_recommender_with_a_transformer) {
+  const SampleWork work = catalogue_work("dlrm_a_transformer");
+  const System system = catalogue_system("zionex_128");
+  const auto rows = rows_of("transformers.csv");
+  for (const Row& row : rows) {
+    const std::string strategy =
+        "emb=(mp); mlp=(" + row.text("mlp") + "); transformer=(" + row.text("transformer") + ")";
+    const auto found = estimate_of(work, system, strategy, {Task::pretrain, {}, 65536, false});
+    EXPECT_NEAR(milliseconds(found.step_time) / row.number("step_ms"), 1.0, 1e-7) << strategy;
+    EXPECT_NEAR(milliseconds(found.breakdown.all_reduce), row.number("all_reduce_ms"),
+                1e-7 * row.number("all_reduce_ms"))
+        << strategy;
+  }
+  EXPECT_EQ(rows.size(), 49U);
+}
+
 // Gains are over the first row of a task.
 TEST(Published, every_row_of_the_tasks_of_a_recommender) {
   const SampleWork work = catalogue_work("dlrm_a");

@@ -6,6 +6,7 @@
 //   - weights of a bottom MLP are gathered in backward without waiting for the top MLP;
 //   - gradients of tables (mp,ddp) are never reduced, those of (ddp) or (ddp,mp) are;
 //   - vision models gather the last layer's weights at the start of backward with any strategy, even without fsdp;
+//   - in backward, attention in a recommender waits for the reduce of the fc of the layer above, not of its own layer;
 //   - exposed communication is all time in which compute is idle, waiting included.
 //
 // Computes the starts of O(layers) events in one pass in the order of issue. Allocates nothing.
@@ -72,6 +73,8 @@ struct Timings {
   TableTimes tables;
   bool runs_backward = true;
   std::array<bool, 4> trains{true, true, true, true};  // by Part
+  // Reductions of activations, backward / forward time, by Part (Evaluator::reduces_back).
+  std::array<double, 4> reduces_back{1.0, 1.0, 1.0, 1.0};
 };
 
 struct Outcome {
@@ -96,7 +99,11 @@ struct NoRecord {
 template <class Record>
 class Iteration {
  public:
-  Iteration(const Timings& timings, Record& record) : timings_(timings), work_(*timings.work), record_(record) {}
+  Iteration(const Timings& timings, Record& record)
+      : timings_(timings),
+        work_(*timings.work),
+        record_(record),
+        scatters_first_(work_.gathers_early || work_.is_recommender_with_transformer()) {}
 
   Outcome run() {
     forward();
@@ -154,6 +161,7 @@ class Iteration {
   const Timings& timings_;
   const SampleWork& work_;
   Record& record_;
+  bool scatters_first_;              // gradients of gathered weights, before activations are reduced
   Seconds compute_, communication_;  // ends of the streams
   Outcome outcome_;
   Seconds last_, before_last_;  // ends of the two previous layers, in the order of the pass
@@ -176,15 +184,13 @@ void Iteration<Record>::forward() {
   }
 }
 
-// Weights are gathered one layer ahead: the gather depends on the layer before the previous one. The gathers of the
-// first attention and the first fc of a transformer depend on nothing.
+// Weights are gathered one layer ahead: the gather depends on the layer before the previous one, if there is one.
 template <class Record>
 void Iteration<Record>::forward_layer(std::size_t index, Seconds rows_arrived) {
   const Layer& layer = work_.layers[index];
   const LayerTimes& t = times(layer);
-  const bool waits = !is_transformer(layer) || layer.number > 0;
   Seconds ready = max(activation_, rows_arrived);
-  if (t.gathers) { ready = max(ready, gather(layer, Pass::forward, waits ? before_last_ : Seconds())); }
+  if (t.gathers) { ready = max(ready, gather(layer, Pass::forward, before_last_)); }
   if (t.has_all_to_all) {
     ready = max(ready, communicate(&layer, Pass::forward, Role::to_experts, Collective::all_to_all, t.experts, last_));
   }
@@ -219,12 +225,14 @@ void Iteration<Record>::backward() {
   if (timings_.tables.trains) { look_up(Pass::backward, rows_); }
 }
 
-// A gather depends on the layer two above, if that is in the same part.
+// A gather depends on the layer two above, if that is in the same part. In a recommender's transformer, attention does
+// not wait for the activations of the fc before it: MAD-Max's program names the fc of the layer above instead.
 template <class Record>
 void Iteration<Record>::backward_layer(std::size_t index) {
   const Layer& layer = work_.layers[index];
   const LayerTimes& t = times(layer);
-  Seconds ready = max(activation_, gathered_);
+  const bool ignores_reduce = work_.is_recommender && layer.part == Part::attention;
+  Seconds ready = ignores_reduce ? gathered_ : max(activation_, gathered_);
   if (t.gathers && !work_.gathers_early) {
     const bool waits = index + 2 < work_.layers.size() && work_.layers[index + 2].part == layer.part;
     ready = max(ready, gather(layer, Pass::backward, waits ? before_last_ : Seconds()));
@@ -245,10 +253,10 @@ void Iteration<Record>::backward_layer(std::size_t index) {
   if (t.has_all_to_all) {
     activation_ = communicate(&layer, Pass::backward, Role::from_experts, Collective::all_to_all, t.experts, last_);
   }
-  if (trains && t.gathers && work_.gathers_early) { scatter_gradients(layer, t); }
+  if (trains && t.gathers && scatters_first_) { scatter_gradients(layer, t); }
   if (t.has_tp && reduces_activation(layer, Pass::backward)) {
-    activation_ =
-        communicate(&layer, Pass::backward, Role::reduce_activation, Collective::all_reduce, t.activation, last_);
+    activation_ = communicate(&layer, Pass::backward, Role::reduce_activation, Collective::all_reduce,
+                              t.activation * timings_.reduces_back[static_cast<std::size_t>(layer.part)], last_);
   }
   if (trains) { reduce_gradients(layer, t); }
 }
@@ -260,7 +268,7 @@ void Iteration<Record>::scatter_gradients(const Layer& layer, const LayerTimes& 
 
 template <class Record>
 void Iteration<Record>::reduce_gradients(const Layer& layer, const LayerTimes& t) {
-  if (t.gathers && !work_.gathers_early) { scatter_gradients(layer, t); }
+  if (t.gathers && !scatters_first_) { scatter_gradients(layer, t); }
   if (t.reduces) { communicate(&layer, Pass::backward, Role::reduce, Collective::all_reduce, t.reduce, last_); }
 }
 

@@ -56,6 +56,7 @@ struct SampleWork {
   std::vector<std::string> not_counted;  // of this model, in addition to what is never counted
 
   [[nodiscard]] bool has(LayerClass layer_class) const;
+  [[nodiscard]] bool is_recommender_with_transformer() const { return is_recommender && has(LayerClass::attention); }
   [[nodiscard]] std::vector<LayerClass> classes() const;
   [[nodiscard]] double parameters() const;  // tables and dense layers
   [[nodiscard]] double flops() const;       // forward, a sample

@@ -11,6 +11,7 @@
 #include "orrery/simulate/class_job.hpp"
 #include "orrery/simulate/class_parts.hpp"
 #include "orrery/simulate/class_refinement.hpp"
+#include "orrery/simulate/pool_folding.hpp"
 
 namespace orrery::simulate {
 
@@ -167,7 +168,7 @@ class ObstacleSearch {
 
 namespace {
 
-bool shares_pool(const hardware::Cluster& cluster, const ClassJob& job) {
+bool uses_pool(const hardware::Cluster& cluster, const ClassJob& job) {
   return !cluster.second_tier.levels.empty() &&
          std::any_of(job.classes.begin(), job.classes.end(), [](const ClassGraph& one) {
            return std::any_of(one.graph.nodes.begin(), one.graph.nodes.end(),
@@ -175,11 +176,51 @@ bool shares_pool(const hardware::Cluster& cluster, const ClassJob& job) {
          });
 }
 
+PoolBlocks blocks_of(const hardware::Cluster& cluster, const ClassJob& job) {
+  return {cluster.second_tier.levels, devices_on(layout_of(cluster, job), job.ranks())};
+}
+
+std::vector<std::uint32_t> class_numbers(const ClassJob& job) {
+  std::vector<std::uint32_t> classes(job.ranks());
+  for (std::uint32_t rank = 0; rank < job.ranks(); ++rank) { classes[rank] = rank / job.class_ranks; }
+  return classes;
+}
+
+// Whether the members of a group that access the same bytes are as many near every rank of a class.
+bool has_even_groups(const PoolBlocks& blocks, const ClassJob& job) {
+  for (std::size_t c = 0; c < job.classes.size(); ++c) {
+    std::vector<std::uint32_t> families;
+    for (const NodeTask& task : job.classes[c].graph.nodes) {
+      const bool is_new = std::find(families.begin(), families.end(), task.group - 1) == families.end();
+      if (is_combined(task) && task.group != kWholeMachine && is_new) { families.push_back(task.group - 1); }
+    }
+    const std::uint32_t first = job.first_rank(c);
+    for (const std::uint32_t number : families) {
+      const GroupFamily& family = job.families[number];
+      const auto near = [&](std::size_t level, std::uint32_t rank) {
+        const auto group = job.group_of(family, rank);
+        return group ? blocks.near(level, rank, list_of(job.members(family, *group))) : 0;
+      };
+      for (std::size_t level = 0; level < blocks.levels(); ++level) {
+        for (std::uint32_t rank = first + 1; rank < first + job.class_ranks; ++rank) {
+          if (near(level, rank) != near(level, first)) { return false; }
+        }
+      }
+    }
+  }
+  return true;
+}
+
 }  // namespace
 
 std::optional<FoldObstacle> fold_obstacle(const hardware::Cluster& cluster, const ClassJob& job) {
   if (cluster.topology) { return FoldObstacle{"ranks of a class share the links of the topology", false}; }
-  if (shares_pool(cluster, job)) { return FoldObstacle{"ranks of a class share the pool of memory", false}; }
+  if (uses_pool(cluster, job)) {
+    const PoolBlocks blocks = blocks_of(cluster, job);
+    if (!blocks.are_alike(class_numbers(job)) || !has_even_groups(blocks, job)) {
+      return FoldObstacle{"ranks of a class share a level of the pool of memory with different ranks", false};
+    }
+  }
   return ObstacleSearch(cluster, job).run();
 }
 
@@ -206,6 +247,8 @@ class FlowJobBuilder {
     }
     for (const GroupFamily& family : job.families) { kinds_.push_back(kind_of(family.name)); }
     groups_.resize(job.families.size());
+    slots_.resize(job.classes.size());
+    if (uses_pool(cluster, job)) { use_pool(); }
   }
 
   FlowJob run() {
@@ -228,26 +271,94 @@ class FlowJobBuilder {
     return shape_of(layout_, all);
   }
 
+  void use_pool() {
+    blocks_ = blocks_of(flow_.cluster, job_);
+    if (!colours_) {
+      flow_.pool.devices = devices_on(layout_, job_.ranks());
+      return;
+    }
+    std::vector<std::uint32_t> colours;
+    for (std::uint32_t rank = 0; rank < job_.ranks(); ++rank) { colours.push_back(colours_->of[rank]); }
+    flow_.pool.folded = blocks_->places(colours);
+  }
+
+  // Of a folded job: members of the group near a rank that accesses the same bytes as they.
+  void count_members(std::uint32_t group, std::optional<std::uint32_t> family, std::uint32_t rank) {
+    if (!colours_ || !blocks_) { return; }
+    std::vector<std::uint32_t> members(family ? 0 : job_.ranks());
+    std::iota(members.begin(), members.end(), 0U);
+    if (family) {
+      members = list_of(job_.members(job_.families[*family], *job_.group_of(job_.families[*family], rank)));
+    }
+    for (std::uint32_t level = 0; level < blocks_->levels(); ++level) {
+      flow_.pool.members[{group, flow_.simulated[rank], level}] = blocks_->near(level, rank, members);
+    }
+  }
+
   std::uint32_t kind_of(const std::string& name) {
     flow_.kinds.push_back(name);
     return static_cast<std::uint32_t>(flow_.kinds.size() - 1);
   }
 
-  void add_rank(std::uint32_t rank) {
-    const std::size_t c = rank / job_.class_ranks;
-    const Peers peers(job_, c);
+  // What the nodes of a class use, in the order of their first use.
+  struct Slots {
+    std::vector<std::uint32_t> families;       // NodeTask::group is 1 + number of the family
+    std::vector<std::uint32_t> combined;       // the same number, or 0: members access the same bytes together
+    std::vector<std::uint32_t> peers;          // NodeTask::peer is a position here: the first message to the peer
+    std::optional<std::uint32_t> shared_rank;  // whose graph is that of the class
+  };
+
+  // The graph of a class with slots. Adds what is in them to `slots`.
+  [[nodiscard]] RankGraph graph_with_slots(std::size_t c, Slots& slots) const {
     RankGraph graph = job_.classes[c].graph;
+    const Peers peers(job_, c);
+    std::vector<bool> is_used(job_.families.size() + 1, false);
+    std::map<Peers::Distance, std::uint32_t> peer_slots;
     for (std::uint32_t node = 0; node < graph.nodes.size(); ++node) {
       NodeTask& task = graph.nodes[node];
-      if ((task.act == Act::collective || is_combined(task)) && task.group != kWholeMachine) {
-        task.group = group_of(task.group - 1, rank);
+      if (!uses_group(task)) { task.group = kWholeMachine; }
+      if (uses_group(task) && !is_used[task.group]) {
+        is_used[task.group] = true;
+        slots.families.push_back(task.group - 1);
       }
+      const bool is_new_combined = is_combined(task) && std::find(slots.combined.begin(), slots.combined.end(),
+                                                                  task.group) == slots.combined.end();
+      if (is_new_combined) { slots.combined.push_back(task.group); }
       if (!is_message(task)) { continue; }
-      const std::uint32_t peer = peers.of(node, rank);
-      task.peer = flow_.simulated[peer];
-      task.dimensions = static_cast<std::uint16_t>(parallel::crossed_dimension(layout_, rank, peer));
+      const auto [found, is_new] =
+          peer_slots.try_emplace(peers.distance(node), static_cast<std::uint32_t>(slots.peers.size()));
+      if (is_new) { slots.peers.push_back(node); }
+      task.peer = found->second;
     }
-    flow_.job.rank_graphs.push_back(std::move(graph));
+    return graph;
+  }
+
+  [[nodiscard]] RankBinding binding_of(std::uint32_t rank, const Slots& slots) {
+    RankBinding binding;
+    binding.groups.assign(job_.families.size() + 1, kWholeMachine);
+    for (const std::uint32_t family : slots.families) { binding.groups[family + 1] = group_of(family, rank); }
+    for (const std::uint32_t slot : slots.combined) {
+      count_members(binding.groups[slot], slot == kWholeMachine ? std::nullopt : std::optional(slot - 1), rank);
+    }
+    const Peers peers(job_, rank / job_.class_ranks);
+    for (const std::uint32_t message : slots.peers) {
+      const std::uint32_t peer = peers.of(message, rank);
+      binding.peers.push_back(
+          {flow_.simulated[peer], static_cast<std::uint16_t>(parallel::crossed_dimension(layout_, rank, peer))});
+    }
+    return binding;
+  }
+
+  void add_rank(std::uint32_t rank) {
+    const std::size_t c = rank / job_.class_ranks;
+    Slots& slots = slots_[c];
+    if (slots.shared_rank) {
+      flow_.job.rank_graphs.share(*slots.shared_rank, binding_of(rank, slots));
+    } else {
+      slots.shared_rank = static_cast<std::uint32_t>(flow_.job.rank_graphs.size());
+      RankGraph graph = graph_with_slots(c, slots);
+      flow_.job.rank_graphs.push_back(std::move(graph), binding_of(rank, slots));
+    }
     flow_.job.files.push_back(job_.classes[c].file);
     if (colours_) { flow_.job.real_ranks.push_back(rank); }
   }
@@ -297,8 +408,10 @@ class FlowJobBuilder {
   const std::optional<RankColours>& colours_;
   bool by_class_;
   FlowJob flow_;
+  std::optional<PoolBlocks> blocks_;
   std::vector<std::uint32_t> kinds_;                                      // by family
   std::vector<std::unordered_map<std::uint64_t, std::uint32_t>> groups_;  // by family: of its groups
+  std::vector<Slots> slots_;                                              // by class
   std::map<std::pair<std::uint32_t, std::vector<std::uint32_t>>, std::uint32_t> known_;
 };
 
@@ -324,8 +437,9 @@ FoldedJob folded(const hardware::Cluster& cluster, const ClassJob& job, Folding 
     by_class = made.unfolded_because.empty();
     if (by_class) {
       colours = class_colours(job);
-    } else if (!cluster.topology && !shares_pool(cluster, job)) {
-      colours = fine_colours(layout_of(cluster, job), job);
+    } else if (!cluster.topology) {
+      const auto blocks = uses_pool(cluster, job) ? std::optional(blocks_of(cluster, job)) : std::nullopt;
+      colours = fine_colours(layout_of(cluster, job), job, blocks ? &*blocks : nullptr);
     }
     if (colours) { made.unfolded_because.clear(); }
   }

@@ -135,7 +135,7 @@ std::optional<std::uint64_t> rank_without_group(const ClassJob& job, const Group
 Result<void> check_groups(const ClassJob& job, std::uint32_t first, const ClassGraph& made) {
   std::vector<std::uint32_t> used;
   for (const NodeTask& task : made.graph.nodes) {
-    if (task.act == Act::collective && task.group != kWholeMachine) { used.push_back(task.group - 1); }
+    if (uses_group(task)) { used.push_back(task.group - 1); }
   }
   for (const auto& ring : made.ring_messages) { used.push_back(ring.second); }
   std::sort(used.begin(), used.end());
@@ -200,7 +200,7 @@ Result<void> add_class(ClassJob& job, const graph::Graph& graph, const std::stri
   }
   made.graph = std::move(*compiled);
   for (NodeTask& task : made.graph.nodes) {
-    if (task.act == Act::collective && task.group != kWholeMachine) { task.group = 1 + family_of[task.group - 1]; }
+    if (uses_group(task)) { task.group = 1 + family_of[task.group - 1]; }
   }
   whole.families = job.families;
   if (auto found = find_rings(whole, graph, first, made); !found) { return found; }

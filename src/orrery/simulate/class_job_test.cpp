@@ -4,10 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "orrery/parallel/test_jobs.hpp"
 #include "orrery/simulate/class_parts.hpp"
+#include "orrery/simulate/collective_match.hpp"
 #include "orrery/simulate/flow.hpp"
 #include "orrery/simulate/on_cluster.hpp"
 #include "orrery/simulate/test_jobs.hpp"
@@ -177,6 +180,111 @@ TEST(ClassJob, a_job_folds_exactly_if_all_groups_have_one_shape_and_all_messages
   EXPECT_GT(folds, 100);
   EXPECT_GT(refused, 100);
   EXPECT_GT(finer, 50);
+}
+
+// Two classes of 8 ranks on nodes of 4 with groups inside a class, over both classes, and of all ranks; messages
+// between classes and in rings.
+ClassJob job_with_shared_graphs(const hardware::Cluster& cluster) {
+  graph::NodeRecord ring = send(4, 1, 4096);
+  ring.attributes.push_back({graph::keys::peer_group, graph::Value::text("cp"), {}, {}});
+  graph::NodeRecord from_ring = receive(5, 3, 4096);
+  from_ring.attributes.push_back({graph::keys::peer_group, graph::Value::text("cp"), {}, {}});
+  const std::vector<graph::NodeRecord> first = {all_reduce(1, 1 << 20, {}, "dp"),
+                                                all_reduce(2, 1 << 20, {1}, "cp"),
+                                                send(3, 8, 8192),
+                                                ring,
+                                                from_ring,
+                                                all_reduce(6, 1 << 20, {}, "dp"),
+                                                all_reduce(7, 4096, {5}),
+                                                all_reduce(8, 1 << 20, {}, "ends")};
+  const std::vector<graph::NodeRecord> second = {all_reduce(1, 1 << 20, {}, "cp"), receive(3, 0, 8192),
+                                                 all_reduce(6, 1 << 20, {1}, "dp"), all_reduce(7, 4096, {3}),
+                                                 all_reduce(8, 1 << 20, {}, "ends")};
+  return job_of(cluster, 8, {{"cp", 1, 4, 1, 4, false}, {"dp", 5, 8, 4, 2, false}, {"ends", 13, 8, 8, 2, false}},
+                {first, second});
+}
+
+TEST(ClassJob, ranks_that_share_a_graph_have_their_own_groups_and_peers) {
+  const hardware::Cluster cluster = parallel::test::cluster_of({4, 4});
+  const ClassJob job = job_with_shared_graphs(cluster);
+  const parallel::Layout layout = parallel::rank_order(cluster);
+  FlowJob flow = folded(cluster, job, Folding::off).job;
+  RankGraphs& graphs = flow.job.rank_graphs;
+  ASSERT_EQ(graphs.size(), 16U);
+  ASSERT_TRUE(graphs.has_slots());
+  std::vector<std::vector<NodeTask>> all;
+  for (std::uint32_t rank = 0; rank < 16; ++rank) {
+    const std::uint32_t c = rank / 8;
+    ASSERT_EQ(&graphs[rank], &graphs[c * 8]);
+    auto& tasks = all.emplace_back();
+    for (std::uint32_t node = 0; node < graphs[rank].nodes.size(); ++node) {
+      const NodeTask task = tasks.emplace_back(graphs.task(rank, node)), of_class = job.classes[c].graph.nodes[node];
+      EXPECT_EQ(task.amount, of_class.amount);
+      if (uses_group(of_class)) {
+        const GroupFamily& family = job.families[of_class.group - 1];
+        EXPECT_EQ(flow.job.groups.at(task.group - 1).ranks, ranks_of(job.members(family, *job.group_of(family, rank))));
+      } else {
+        EXPECT_EQ(task.group, kWholeMachine);
+      }
+      if (!is_message(task)) { continue; }
+      EXPECT_EQ(task.peer, Peers(job, c).of(node, rank));
+      EXPECT_EQ(task.dimensions, parallel::crossed_dimension(layout, rank, task.peer));
+    }
+  }
+  // By hand: rank 6 is third in the ring of 4 to 7, and sends to the same place of the other class.
+  EXPECT_EQ(all[6][2].peer, 14U);
+  EXPECT_EQ(all[6][3].peer, 7U);
+  EXPECT_EQ(all[6][4].peer, 5U);
+  for (std::uint32_t rank = 0; rank < 16; ++rank) {
+    EXPECT_EQ(graphs.own(rank).nodes, all[rank]) << rank;
+    EXPECT_EQ(graphs.task(rank, 1), all[rank][1]) << rank;
+  }
+  EXPECT_FALSE(graphs.has_slots());
+  const auto shared = simulate_flows(folded(cluster, job, Folding::off).job), owned = simulate_flows(flow);
+  ASSERT_TRUE(shared && owned);
+  EXPECT_EQ(shared->ranks, owned->ranks);
+  EXPECT_GT(shared->makespan_ns(), 0U);
+}
+
+// A list of (node, collective) by rank, with the k-th collective of every key looked up for every node.
+std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> matched_one_by_one(const RankGraphs& graphs) {
+  using Key = std::tuple<std::uint32_t, Collective, std::uint64_t, std::uint16_t, std::uint16_t, std::uint32_t>;
+  std::map<Key, std::uint32_t> known;
+  std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> found(graphs.size());
+  for (std::uint32_t rank = 0; rank < graphs.size(); ++rank) {
+    std::map<Key, std::uint32_t> counts;
+    for (std::uint32_t node = 0; node < graphs[rank].nodes.size(); ++node) {
+      const NodeTask task = graphs.task(rank, node);
+      if (task.act != Act::collective) { continue; }
+      Key key{task.group, task.collective, task.amount, task.dimensions, task.custom, 0};
+      std::get<5>(key) = counts[key]++;
+      found[rank].emplace_back(node, known.try_emplace(key, static_cast<std::uint32_t>(known.size())).first->second);
+    }
+  }
+  return found;
+}
+
+TEST(ClassJob, collectives_of_shared_graphs_are_those_found_one_by_one) {
+  const hardware::Cluster cluster = parallel::test::cluster_of({4, 4});
+  FlowJob flow = folded(cluster, job_with_shared_graphs(cluster), Folding::off).job;
+  // Rank 3 has a collective more than the others of its group, and rank 9 one less.
+  auto& more = flow.job.rank_graphs.own(3).nodes;
+  more.push_back(more[5]);
+  flow.job.rank_graphs.own(9).nodes.erase(flow.job.rank_graphs.own(9).nodes.begin() + 2);
+  const CollectiveMatch match(flow.job);
+  const auto expected = matched_one_by_one(flow.job.rank_graphs);
+  std::uint32_t most = 0;
+  for (std::uint32_t rank = 0; rank < 16; ++rank) {
+    std::uint32_t place = 0;
+    for (const auto& [node, number] : expected[rank]) {
+      EXPECT_EQ(match.collective_of(rank, node), number);
+      EXPECT_EQ(match.collective_of(rank, node, place), number);
+      EXPECT_EQ(match.node_of(rank, number), node);
+      EXPECT_EQ(match.all().at(number).task.group, flow.job.rank_graphs.task(rank, node).group);
+      most = std::max(most, number);
+    }
+  }
+  EXPECT_EQ(match.all().size(), most + 1U);
 }
 
 TEST(ClassJob, why_a_job_is_not_folded_is_said) {

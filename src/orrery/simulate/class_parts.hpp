@@ -23,6 +23,9 @@ namespace orrery::simulate {
 
 [[nodiscard]] inline bool is_message(const NodeTask& task) { return task.act == Act::send || task.act == Act::receive; }
 
+// A group that is not all ranks.
+[[nodiscard]] inline bool uses_group(const NodeTask& task) { return has_group(task) && task.group != kWholeMachine; }
+
 // Peers of the ranks of a class.
 class Peers {
  public:

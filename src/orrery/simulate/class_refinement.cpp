@@ -30,7 +30,8 @@ class WordNumbers {
 
 class ColourRefinement {
  public:
-  ColourRefinement(const parallel::Layout& layout, const ClassJob& job) : layout_(layout), job_(job) {
+  ColourRefinement(const parallel::Layout& layout, const ClassJob& job, const PoolBlocks* pool)
+      : layout_(layout), job_(job), pool_(pool) {
     groups_.resize(job.families.size());
     for (std::size_t c = 0; c < job.classes.size(); ++c) { list_uses(c); }
     for (std::uint32_t family = 0; family < job.families.size(); ++family) {
@@ -44,6 +45,7 @@ class ColourRefinement {
       if (rounds == kMostRounds || 2 * count_ > job_.ranks()) { return std::nullopt; }
       before = count_;
       colour_groups();
+      colour_blocks();
       colour_by(&ColourRefinement::next_words);
     }
     RankColours made = colours();
@@ -53,6 +55,7 @@ class ColourRefinement {
  private:
   struct Uses {
     std::vector<std::uint32_t> families;
+    std::vector<std::uint32_t> combined;  // of these, those whose members access the same bytes of the pool
     std::vector<std::uint32_t> messages;  // a node for each distance
   };
   struct Groups {
@@ -61,6 +64,10 @@ class ColourRefinement {
     std::vector<std::uint32_t> shapes, colours;       // by group
   };
 
+  static void add_once(std::vector<std::uint32_t>& list, std::uint32_t number) {
+    if (std::find(list.begin(), list.end(), number) == list.end()) { list.push_back(number); }
+  }
+
   void list_uses(std::size_t c) {
     Uses& uses = uses_.emplace_back();
     const Peers peers(job_, c);
@@ -68,10 +75,11 @@ class ColourRefinement {
     const auto& nodes = job_.classes[c].graph.nodes;
     for (std::uint32_t node = 0; node < nodes.size(); ++node) {
       if (nodes[node].act == Act::collective && nodes[node].group != kWholeMachine) {
-        const std::uint32_t family = nodes[node].group - 1;
-        if (std::find(uses.families.begin(), uses.families.end(), family) == uses.families.end()) {
-          uses.families.push_back(family);
-        }
+        add_once(uses.families, nodes[node].group - 1);
+      }
+      if (pool_ != nullptr && is_combined(nodes[node]) && nodes[node].group != kWholeMachine) {
+        add_once(uses.families, nodes[node].group - 1);
+        add_once(uses.combined, nodes[node].group - 1);
       }
       if (is_message(nodes[node]) && known.emplace(peers.distance(node), true).second) {
         uses.messages.push_back(node);
@@ -122,11 +130,24 @@ class ColourRefinement {
     }
   }
 
+  void colour_blocks() {
+    blocks_.clear();
+    for (std::size_t level = 0; pool_ != nullptr && level < pool_->levels(); ++level) {
+      blocks_.push_back(pool_->contents(level, colours_));
+    }
+  }
+
   void first_words(const Peers& peers, const Uses& uses, std::uint32_t rank, std::vector<std::uint64_t>& words) const {
     words.push_back(rank / job_.class_ranks);
     for (const std::uint32_t family : uses.families) {
       const Groups& groups = groups_[family];
       words.push_back(groups.of[rank] == kNoGroup ? kNoGroup : groups.shapes[groups.of[rank]]);
+    }
+    for (const std::uint32_t family : uses.combined) {
+      const Groups& groups = groups_[family];
+      for (std::size_t level = 0; groups.of[rank] != kNoGroup && level < pool_->levels(); ++level) {
+        words.push_back(pool_->near(level, rank, groups.members[groups.of[rank]]));
+      }
     }
     for (const std::uint32_t node : uses.messages) {
       words.push_back(static_cast<std::uint64_t>(parallel::crossed_dimension(layout_, rank, peers.of(node, rank))));
@@ -140,6 +161,7 @@ class ColourRefinement {
       words.push_back(groups.of[rank] == kNoGroup ? kNoGroup : groups.colours[groups.of[rank]]);
     }
     for (const std::uint32_t node : uses.messages) { words.push_back(colours_[peers.of(node, rank)]); }
+    for (const auto& contents : blocks_) { words.push_back(contents[rank]); }
   }
 
   using WordsOfRank = void (ColourRefinement::*)(const Peers&, const Uses&, std::uint32_t,
@@ -192,16 +214,18 @@ class ColourRefinement {
 
   const parallel::Layout& layout_;
   const ClassJob& job_;
-  std::vector<Uses> uses_;      // by class
-  std::vector<Groups> groups_;  // by family
+  const PoolBlocks* pool_;
+  std::vector<std::vector<std::uint32_t>> blocks_;  // [level of the pool][rank]: contents of its block
+  std::vector<Uses> uses_;                          // by class
+  std::vector<Groups> groups_;                      // by family
   std::vector<std::uint32_t> colours_;
   std::size_t count_ = 0;
 };
 
 }  // namespace
 
-std::optional<RankColours> fine_colours(const parallel::Layout& layout, const ClassJob& job) {
-  return ColourRefinement(layout, job).run();
+std::optional<RankColours> fine_colours(const parallel::Layout& layout, const ClassJob& job, const PoolBlocks* pool) {
+  return ColourRefinement(layout, job, pool).run();
 }
 
 }  // namespace orrery::simulate

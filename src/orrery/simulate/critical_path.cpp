@@ -44,7 +44,8 @@ class PathFinder {
     bool on_path = false;
   };
 
-  [[nodiscard]] const NodeTask& task(const Node& node) const { return job_.rank_graphs[node.rank].nodes[node.node]; }
+  // Its group and peer are not slots.
+  [[nodiscard]] NodeTask task(const Node& node) const { return job_.rank_graphs.task(node.rank, node.node); }
   [[nodiscard]] std::uint32_t number(std::uint32_t rank, std::uint32_t node) const { return first_[rank] + node; }
 
   void number_nodes() {
@@ -98,7 +99,7 @@ class PathFinder {
     std::map<Envelope, std::array<std::vector<std::uint32_t>, 2>> all;
     for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
       const Node& node = nodes_[i];
-      const NodeTask& one = task(node);
+      const NodeTask one = task(node);
       if (one.act == Act::send) { all[{one.tag, one.amount, node.rank, one.peer}][0].push_back(i); }
       if (one.act == Act::receive) { all[{one.tag, one.amount, one.peer, node.rank}][1].push_back(i); }
     }

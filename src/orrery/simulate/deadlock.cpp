@@ -101,7 +101,7 @@ class MachineDiagnosis final : public DeadlockDiagnosis {
   }
 
   [[nodiscard]] std::string nothing_to_do(const BlockedNode& who) const {
-    const NodeTask& what = task(who);
+    const NodeTask what = task(who);
     const Choice& choice = job().system.algorithms[static_cast<std::size_t>(what.collective)];
     if (const auto* list = std::get_if<std::vector<DimensionAlgorithm>>(&choice); list != nullptr && list->empty()) {
       return fmt::format("runs {}, for which the system file has no algorithm", name_of(what.collective));
@@ -157,7 +157,7 @@ class MachineDiagnosis final : public DeadlockDiagnosis {
 
   // The peer has no such chunk (yet).
   [[nodiscard]] Next absent(const BlockedNode& who, std::uint32_t peer) {
-    const NodeTask& ours = task(who);
+    const NodeTask ours = task(who);
     const auto of_group = [&](const NodeTask& other) {
       return other.act == Act::collective && other.group == ours.group;
     };

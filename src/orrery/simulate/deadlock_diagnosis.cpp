@@ -101,25 +101,25 @@ Next DeadlockDiagnosis::blocker_of(const BlockedNode& who) {
 }
 
 Next DeadlockDiagnosis::blocker_of_receive(const BlockedNode& who) {
-  const NodeTask& wanted = task(who);
+  const NodeTask wanted = task(who);
   const auto partner = [&](const NodeTask& other) {
     return other.act == Act::send && other.peer == who.rank && other.tag == wanted.tag;
   };
   const auto sender =
       find_open(wanted.peer, [&](const NodeTask& other) { return partner(other) && other.amount == wanted.amount; });
   if (sender) { return blocker(wanted.peer, *sender); }
-  std::string why = fmt::format("waits for {} B with tag {} from rank {}, which has no matching send", wanted.amount,
-                                wanted.tag, real_rank(job_, wanted.peer));
-  const auto& nodes = job_.rank_graphs[wanted.peer].nodes;
-  const auto other = std::find_if(nodes.begin(), nodes.end(), [&](const NodeTask& candidate) {
-    return partner(candidate) && candidate.amount != wanted.amount;
-  });
-  if (other != nodes.end()) { why += fmt::format("; its node {} sends {} B", other->id, other->amount); }
+  const std::string why = fmt::format("waits for {} B with tag {} from rank {}, which has no matching send",
+                                      wanted.amount, wanted.tag, real_rank(job_, wanted.peer));
+  for (std::uint32_t node = 0; node < job_.rank_graphs[wanted.peer].nodes.size(); ++node) {
+    const NodeTask other = job_.rank_graphs.task(wanted.peer, node);
+    if (!partner(other) || other.amount == wanted.amount) { continue; }
+    return Cause{who, why + fmt::format("; its node {} sends {} B", other.id, other.amount)};
+  }
   return Cause{who, why};
 }
 
 Next DeadlockDiagnosis::blocker_of_send(const BlockedNode& who) {
-  const NodeTask& given = task(who);
+  const NodeTask given = task(who);
   const auto receiver = find_open(given.peer, [&](const NodeTask& other) {
     return other.act == Act::receive && other.peer == who.rank && other.tag == given.tag &&
            other.amount == given.amount;

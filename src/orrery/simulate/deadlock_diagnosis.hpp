@@ -52,9 +52,7 @@ class DeadlockDiagnosis {
   [[nodiscard]] virtual std::string named(const BlockedNode& who) const;
 
   [[nodiscard]] const SimulationJob& job() const { return job_; }
-  [[nodiscard]] const NodeTask& task(const BlockedNode& who) const {
-    return job_.rank_graphs[who.rank].nodes[who.node];
-  }
+  [[nodiscard]] NodeTask task(const BlockedNode& who) const { return job_.rank_graphs.task(who.rank, who.node); }
   [[nodiscard]] std::string group_name(const NodeTask& collective) const;
 
   // The first open node of a rank for which `fits` is true. Open nodes have started or depend on one that has.
@@ -62,7 +60,7 @@ class DeadlockDiagnosis {
   [[nodiscard]] std::optional<std::uint32_t> find_open(std::uint32_t rank, Fits&& fits) {
     const std::vector<bool>& open = this->open(rank);
     for (std::uint32_t i = 0; i < open.size(); ++i) {
-      if (open[i] && fits(job_.rank_graphs[rank].nodes[i])) { return i; }
+      if (open[i] && fits(job_.rank_graphs.task(rank, i))) { return i; }
     }
     return std::nullopt;
   }

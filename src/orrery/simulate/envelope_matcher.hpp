@@ -3,12 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 
 #include "orrery/simulate/continuation.hpp"
+#include "orrery/simulate/pool.hpp"
 
 namespace orrery::simulate {
 
@@ -41,38 +41,24 @@ class EnvelopeMatcher {
  public:
   // The receive that waits for the message; none: the message waits for its receive.
   [[nodiscard]] std::optional<Continuation> send(const Envelope& envelope, std::uint32_t message) {
-    Unmatched& unmatched = unmatched_[envelope];
-    if (unmatched.receivers.empty()) {
-      unmatched.messages.push_back(message);
-      return std::nullopt;
-    }
-    const Continuation receiver = unmatched.receivers.front();
-    unmatched.receivers.pop_front();
-    if (unmatched.receivers.empty()) { unmatched_.erase(envelope); }
-    return receiver;
+    const auto waiting = match(envelope, true, {{}, message, kNone});
+    return waiting ? std::optional(waiting->receiver) : std::nullopt;
   }
 
   // The message that waits for the receive; none: the receive waits for its message.
   [[nodiscard]] std::optional<std::uint32_t> receive(const Envelope& envelope, const Continuation& receiver) {
-    Unmatched& unmatched = unmatched_[envelope];
-    if (unmatched.messages.empty()) {
-      unmatched.receivers.push_back(receiver);
-      return std::nullopt;
-    }
-    const std::uint32_t message = unmatched.messages.front();
-    unmatched.messages.pop_front();
-    if (unmatched.messages.empty()) { unmatched_.erase(envelope); }
-    return message;
+    const auto waiting = match(envelope, false, {receiver, kNone, kNone});
+    return waiting ? std::optional(waiting->message) : std::nullopt;
   }
 
   // `sender_of`: of a message. Messages of custom collectives are left out: their check has warned of them.
   template <class SenderOf>
   [[nodiscard]] std::optional<Unreceived> unreceived(SenderOf&& sender_of) const {
     std::optional<Unreceived> all;
-    for (const auto& [envelope, unmatched] : unmatched_) {
-      if (envelope.scope != 0) { continue; }
-      for (const std::uint32_t message : unmatched.messages) {
-        const Continuation& sender = sender_of(message);
+    for (const auto& [envelope, queue] : queues_) {
+      if (envelope.scope != 0 || !queue.is_of_messages) { continue; }
+      for (std::uint32_t at = queue.first; at != kNone; at = waiting_[at].next) {
+        const Continuation& sender = sender_of(waiting_[at].message);
         const std::uint64_t messages = all ? all->messages + 1 : 1;
         const bool is_first = !all || std::pair(sender.rank, sender.ref) < std::pair(all->rank, all->node);
         all = is_first ? Unreceived{sender.rank, sender.ref, messages} : Unreceived{all->rank, all->node, messages};
@@ -82,13 +68,38 @@ class EnvelopeMatcher {
   }
 
  private:
-  // Of one envelope; one of the two is empty.
-  struct Unmatched {
-    std::deque<std::uint32_t> messages;
-    std::deque<Continuation> receivers;
+  struct Waiting {  // a message or a receive
+    Continuation receiver;
+    std::uint32_t message = kNone;
+    std::uint32_t next = kNone;  // of the same envelope
+  };
+  // Of one envelope: messages, or receives. Never empty.
+  struct Queue {
+    bool is_of_messages = false;
+    std::uint32_t first = kNone, last = kNone;  // in waiting_
   };
 
-  std::unordered_map<Envelope, Unmatched, EnvelopeHash> unmatched_;
+  // What waits for `own`; none: `own` waits.
+  std::optional<Waiting> match(const Envelope& envelope, bool is_message, const Waiting& own) {
+    const auto [found, is_new] = queues_.try_emplace(envelope);
+    Queue& queue = found->second;
+    if (!is_new && queue.is_of_messages != is_message) {
+      const Waiting other = waiting_[queue.first];
+      waiting_.give_back(queue.first);
+      queue.first = other.next;
+      if (queue.first == kNone) { queues_.erase(found); }
+      return other;
+    }
+    queue.is_of_messages = is_message;
+    const std::uint32_t number = waiting_.take();
+    waiting_[number] = own;
+    (is_new ? queue.first : waiting_[queue.last].next) = number;
+    queue.last = number;
+    return std::nullopt;
+  }
+
+  std::unordered_map<Envelope, Queue, EnvelopeHash> queues_;
+  Pool<Waiting> waiting_;
 };
 
 }  // namespace orrery::simulate

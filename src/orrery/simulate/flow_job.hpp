@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "orrery/core/error.hpp"
@@ -28,6 +30,19 @@ struct FlowGroup {
   std::uint64_t copies = 1;  // groups of the job that it stands for
 };
 
+// Where ranks are on the levels of a pool of memory (hardware::PoolLevel).
+struct PoolPlaces {
+  std::vector<std::uint32_t> devices;  // by rank, if every rank is simulated; empty: FlowJob::devices, or the ranks
+  // Of a folded job, by level and simulated rank. Blocks with the same ranks are one.
+  struct Place {
+    std::uint32_t block = 0;   // below the number of simulated ranks
+    std::uint32_t copies = 1;  // ranks in it that the simulated rank stands for
+  };
+  std::vector<std::vector<Place>> folded;
+  // Of a folded job, by group, simulated rank and level: members of the rank's group in its block.
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t> members;
+};
+
 struct FlowJob {
   hardware::Cluster cluster;
   network::NodeEgress egress = network::NodeEgress::all_ports;
@@ -42,6 +57,7 @@ struct FlowJob {
   // By rank, if every rank is simulated and the cluster has a topology: its device there. Calls then share the links of
   // the topology, and the tiers of `cluster` are not oversubscribed: those links are.
   std::vector<std::uint32_t> devices;
+  PoolPlaces pool;                        // of its cluster, if it has one
   std::vector<std::uint64_t> starts_ps;   // by rank; empty: all at 0
   std::vector<std::uint32_t> rank_kinds;  // of messages and memory accesses, by rank; empty: kMessages, kMemory
   // Links whose bandwidth changes; every rank is simulated then.

@@ -90,7 +90,7 @@ void FlowMachine::prefetch(std::span<const std::uint32_t> ranks) const {
     if (ahead >= ranks.size()) { continue; }
     nodes_.prefetch(ranks[ahead], static_cast<int>(step));
     if (step == 0) { match_.prefetch(ranks[ahead]); }
-    if (step == 1) { match_.prefetch(ranks[ahead], places_[ranks[ahead]]); }
+    if (step == 1) { match_.prefetch_series(ranks[ahead]); }
   }
 }
 
@@ -319,13 +319,14 @@ void FlowMachine::join(std::uint32_t rank, std::uint32_t node) {
 // ---- second memory tier --------------------------------------------------------------------------------------------
 
 void FlowMachine::access_memory(std::uint32_t rank, std::uint32_t node) {
-  const NodeTask& task = job_.rank_graphs[rank].nodes[node];
+  const NodeTask task = job_.rank_graphs.task(rank, node);
   const hardware::SecondTier& tier = flow_job_.cluster.second_tier;
   const Seconds time = tier.latency + pool_.slowest(rank, task).second;
   const Seconds link = Bytes(static_cast<double>(task.amount)) / tier.bandwidth;
   demands_.push_back({port(rank, static_cast<std::uint16_t>(dimensions_), task.tag == kLoad), share_of(link, time)});
   for (const PoolLevels::Need& need : pool_.needs(rank, task)) {
-    demands_.push_back({(first_pool_port_ + need.port) * (dimensions_ + 1) + dimensions_, share_of(need.time, time)});
+    demands_.push_back(
+        {(first_pool_port_ + need.port) * (dimensions_ + 1) + dimensions_, share_of(need.time, time), need.copies});
   }
   start_flow(picoseconds(time), {kind_for(rank, kMemory), flow_job_.ranks_for(rank)},
              {.memory_rank = rank, .memory_node = node});
@@ -333,11 +334,11 @@ void FlowMachine::access_memory(std::uint32_t rank, std::uint32_t node) {
 
 // ---- messages ------------------------------------------------------------------------------------------------------
 
-const FlowMachine::Call& FlowMachine::message_call(std::uint32_t rank, const NodeTask& task) {
-  const std::uint64_t bytes = task.amount;
-  const std::uint16_t dimension = task.dimensions;
+const FlowMachine::Call& FlowMachine::message_call(std::uint32_t rank, const RankBinding::Peer& peer,
+                                                   std::uint64_t bytes) {
+  const std::uint16_t dimension = peer.dimensions;
   const auto [found, is_new] =
-      transfers_.try_emplace({bytes, dimension, topology_ ? rank : 0, topology_ ? task.peer : 0});
+      transfers_.try_emplace({bytes, dimension, topology_ ? rank : 0, topology_ ? peer.rank : 0});
   if (!is_new) { return found->second; }
   const network::Traffic traffic = fabric_.transfer_traffic(Bytes(static_cast<double>(bytes)), dimension);
   const FlowShare share = share_of(traffic.ports[0].out, traffic.price.time);
@@ -345,7 +346,7 @@ const FlowMachine::Call& FlowMachine::message_call(std::uint32_t rank, const Nod
   found->second.latency = picoseconds(traffic.price.time - traffic.ports[0].out);
   found->second.loads = {{dimension, share, share, bytes, bytes}};
   if (topology_) {
-    add_links(found->second, topology_->message(rank, task.peer, static_cast<double>(bytes)), traffic.price.time);
+    add_links(found->second, topology_->message(rank, peer.rank, static_cast<double>(bytes)), traffic.price.time);
   }
   return found->second;
 }
@@ -355,12 +356,13 @@ void FlowMachine::send(std::uint32_t rank, std::uint32_t node) {
   const std::uint32_t number = messages_in_flight_.take();
   Message& message = messages_in_flight_[number];
   message = {{Continuation::Kind::node, rank, node, 0}, {}, false};
-  const Call& call = message_call(rank, task);
+  const RankBinding::Peer peer = job_.rank_graphs.peer(rank, task);
+  const Call& call = message_call(rank, peer, task.amount);
   demand(rank, call.loads.front(), false);
-  demand(task.peer, call.loads.front(), true);
+  demand(peer.rank, call.loads.front(), true);
   demand_links(call);
   start_flow(call.time, {kind_for(rank, kMessages), flow_job_.ranks_for(rank)}, {.message = number});
-  if (const auto receiver = matcher_.send({task.tag, task.amount, rank, task.peer, 0}, number)) {
+  if (const auto receiver = matcher_.send({task.tag, task.amount, rank, peer.rank, 0}, number)) {
     match(message, *receiver);
   }
 }
@@ -368,7 +370,8 @@ void FlowMachine::send(std::uint32_t rank, std::uint32_t node) {
 void FlowMachine::receive(std::uint32_t rank, std::uint32_t node) {
   const NodeTask& task = job_.rank_graphs[rank].nodes[node];
   const Continuation self{Continuation::Kind::node, rank, node, 0};
-  const auto number = matcher_.receive({task.tag, task.amount, task.peer, rank, 0}, self);
+  const std::uint32_t sender = job_.rank_graphs.peer(rank, task).rank;
+  const auto number = matcher_.receive({task.tag, task.amount, sender, rank, 0}, self);
   if (!number) { return; }
   Message& message = messages_in_flight_[*number];
   match(message, self);

@@ -138,7 +138,7 @@ class FlowMachine {
   [[nodiscard]] std::vector<std::uint32_t> members_of(std::uint32_t group) const;
   [[nodiscard]] const Call* known_call(std::uint32_t rank, std::uint32_t node) const;
   [[nodiscard]] NodeParts parts_of_call(const Call& call, bool is_message) const;
-  [[nodiscard]] const Call& message_call(std::uint32_t rank, const NodeTask& task);
+  [[nodiscard]] const Call& message_call(std::uint32_t rank, const RankBinding::Peer& peer, std::uint64_t bytes);
   // Outgoing ports first: of two full ports that limit a call alike, the one with the lower number is reported, which
   // must not depend on the ranks.
   [[nodiscard]] std::uint32_t port(std::uint32_t rank, std::uint32_t dimension, bool in) const {

@@ -20,7 +20,7 @@ std::uint64_t part_of(std::uint64_t time, FlowShare share, FlowShare sum) {
 
 // Null: a call that has not run.
 const FlowMachine::Call* FlowMachine::known_call(std::uint32_t rank, std::uint32_t node) const {
-  const NodeTask& task = job_.rank_graphs[rank].nodes[node];
+  const NodeTask task = job_.rank_graphs.task(rank, node);
   if (task.act == Act::collective) {
     if (const auto* way = collectives_[match_.collective_of(rank, node)].way) { return &switch_calls_.at(way); }
     const auto found = calls_.find({task.group, task.collective, task.amount});
@@ -68,7 +68,7 @@ NodeParts FlowMachine::parts_of_call(const Call& call, bool is_message) const {
 }
 
 NodeParts FlowMachine::parts_of(std::uint32_t rank, std::uint32_t node) const {
-  const NodeTask& task = job_.rank_graphs[rank].nodes[node];
+  const NodeTask task = job_.rank_graphs.task(rank, node);
   switch (task.act) {
     case Act::busy: {
       if (task.slot == Slot::gpu) { return {{{"compute", task.amount}}, "kernels beside communication"}; }

@@ -30,9 +30,9 @@ std::uint32_t Flows::start(std::uint64_t now, std::uint64_t alone, std::uint32_t
   for (const PortDemand& demand : flow.demands) {
     ORRERY_ASSERT(demand.share <= kWholeShare);
     Port& port = ports_[demand.port];
-    port.users.push_back({number, demand.share});
-    port.asked += demand.share;
-    const auto busy = static_cast<std::uint64_t>((Wide{alone} * demand.share) >> kShareBits);
+    port.users.push_back({number, demand.copies, demand.share});
+    port.asked += demand.copies * demand.share;
+    const auto busy = demand.copies * static_cast<std::uint64_t>((Wide{alone} * demand.share) >> kShareBits);
     port.busy += busy;
     if (demand.port >= watched_) { port_uses_[{kind, demand.port}].busy += busy; }
     flow.largest = std::max(flow.largest, demand.share);
@@ -69,7 +69,7 @@ void Flows::end(std::uint64_t now, std::uint32_t number) {
     users.pop_back();
     // Flows of a port that was not full have their full speed, as far as this port is concerned.
     if (port.asked > port.capacity) { mark(demand.port); }
-    port.asked -= demand.share;
+    port.asked -= demand.copies * demand.share;
   }
   flows_.give_back(number);
 }
@@ -143,7 +143,7 @@ void Flows::fill_ports() {
     port.rest = port.capacity;
     port.rise = 0;
     for (const User& user : port.users) {
-      port.rise += (Wide{user.share} * weight(flows_[user.flow].largest)) >> kShareBits;
+      port.rise += user.copies * ((Wide{user.share} * weight(flows_[user.flow].largest)) >> kShareBits);
     }
   }
   for (const std::uint32_t number : affected_flows_) {
@@ -189,9 +189,9 @@ void Flows::set_speed(std::uint32_t number, FlowShare speed, std::uint32_t limit
   for (const PortDemand& demand : flow.demands) {
     Port& port = ports_[demand.port];
     if (!port.is_listed) { continue; }
-    const Wide used = (Wide{demand.share} * speed + kWholeShare - 1) >> kShareBits;
+    const Wide used = demand.copies * ((Wide{demand.share} * speed + kWholeShare - 1) >> kShareBits);
     port.rest -= std::min(port.rest, static_cast<std::uint64_t>(used));
-    port.rise -= (Wide{demand.share} * weight(flow.largest)) >> kShareBits;
+    port.rise -= demand.copies * ((Wide{demand.share} * weight(flow.largest)) >> kShareBits);
   }
 }
 
@@ -211,10 +211,11 @@ void Flows::note_meetings(const Flow& flow, std::uint64_t length) {
   const auto lost = static_cast<std::uint64_t>((Wide{length} * (kWholeShare - flow.speed)) >> kShareBits);
   if (flow.limit >= watched_) { port_uses_[{flow.kind, flow.limit}].lost += lost; }
   for (const User& other : ports_[flow.limit].users) {
-    if (&flows_[other.flow] == &flow) { continue; }
+    const std::uint64_t others = other.copies - (&flows_[other.flow] == &flow ? 1 : 0);
+    if (others == 0) { continue; }
     FlowMeeting& meeting = meetings_[{flow.kind, flows_[other.flow].kind, flow.limit % classes_}];
-    meeting.together += length;
-    meeting.lost += lost;
+    meeting.together += others * length;
+    meeting.lost += others * lost;
   }
 }
 

@@ -28,8 +28,12 @@ inline constexpr std::uint64_t kNever = ~std::uint64_t{0};
 inline constexpr FlowShare kLeastShare = 1024;  // 2.4e-7 of a port
 
 struct PortDemand {
+  PortDemand(std::uint32_t number, FlowShare needed, std::uint32_t alike = 1)
+      : port(number), copies(alike), share(needed) {}
+
   std::uint32_t port = 0;
-  FlowShare share = 0;  // at most kWholeShare; raised to kLeastShare
+  std::uint32_t copies = 1;  // flows like this one, itself included, that it stands for on this port (folded jobs)
+  FlowShare share = 0;       // of each; at most kWholeShare; raised to kLeastShare
 };
 
 // What flows of two kinds took from each other.
@@ -95,7 +99,7 @@ class Flows {
     std::uint32_t found_limit = kNone;
   };
   struct User {
-    std::uint32_t flow = 0;
+    std::uint32_t flow = 0, copies = 1;
     FlowShare share = 0;
   };
   struct Port {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <tuple>
@@ -13,6 +14,7 @@
 #include <fmt/format.h>
 
 #include "orrery/simulate/class_parts.hpp"
+#include "orrery/simulate/pool_folding.hpp"
 
 namespace orrery::simulate {
 
@@ -36,6 +38,14 @@ class Numbering {
 class Refinement {
  public:
   explicit Refinement(const FlowJob& job) : job_(job), graphs_(job.job.rank_graphs), groups_(graphs_.size()) {
+    if (uses_pool(job)) {
+      std::vector<std::uint32_t> devices = job.pool.devices;
+      if (devices.empty()) {
+        devices.resize(graphs_.size());
+        std::iota(devices.begin(), devices.end(), 0U);
+      }
+      pool_.emplace(job.cluster.second_tier.levels, std::move(devices));
+    }
     for (std::uint32_t rank = 0; rank < graphs_.size(); ++rank) { list_groups(rank); }
     Numbering numbers;
     std::unordered_map<const RankGraph*, std::uint32_t> known;  // graphs that ranks share are compared once
@@ -56,6 +66,8 @@ class Refinement {
 
   [[nodiscard]] const std::vector<std::uint32_t>& classes() const { return classes_; }
   [[nodiscard]] std::size_t count() const { return count_; }
+  // Of a job with memory accesses to a pool.
+  [[nodiscard]] const PoolBlocks* pool() const { return pool_ ? &*pool_ : nullptr; }
   // The groups that a rank uses, in the order of its nodes; and what each is, the same number for groups that fold.
   [[nodiscard]] const std::vector<std::uint32_t>& groups(std::uint32_t rank) const { return groups_[rank]; }
   [[nodiscard]] std::uint32_t folded_group(std::uint32_t group) const { return group_class_.at(group); }
@@ -66,10 +78,18 @@ class Refinement {
   }
 
  private:
+  static bool uses_pool(const FlowJob& job) {
+    const auto is_memory = [](const NodeTask& task) { return task.act == Act::memory; };
+    return !job.cluster.second_tier.levels.empty() &&
+           std::any_of(job.job.rank_graphs.begin(), job.job.rank_graphs.end(), [&](const RankGraph& graph) {
+             return std::any_of(graph.nodes.begin(), graph.nodes.end(), is_memory);
+           });
+  }
+
   // The groups of a rank in the order of their first use: a role of the rank.
   void list_groups(std::uint32_t rank) {
     for (const NodeTask& task : graphs_[rank].nodes) {
-      if (task.act != Act::collective) { continue; }
+      if (!has_group(task)) { continue; }
       auto& list = groups_[rank];
       if (std::find(list.begin(), list.end(), task.group) != list.end()) { continue; }
       members_[task.group].emplace_back(rank, static_cast<std::uint32_t>(list.size()));
@@ -96,7 +116,7 @@ class Refinement {
       words.push_back(task.amount);
       words.push_back(task.tag);
       words.push_back(std::uint64_t{task.dimensions} << 32U | static_cast<std::uint32_t>(task.priority));
-      words.push_back(task.act == Act::collective ? role(rank, task.group) : 0);
+      words.push_back(has_group(task) ? role(rank, task.group) : 0);
       const auto children = graph.children_of(node);
       words.push_back(children.size());
       words.insert(words.end(), children.begin(), children.end());
@@ -123,15 +143,30 @@ class Refinement {
     return words;
   }
 
+  // On a pool: what the blocks of a rank consist of, and how many members of its groups are in them.
+  void add_blocks(std::uint32_t rank, const std::vector<std::vector<std::uint32_t>>& blocks, Words& words) const {
+    for (std::size_t level = 0; level < blocks.size(); ++level) {
+      words.push_back(blocks[level][rank]);
+      for (const std::uint32_t group : groups_[rank]) {
+        if (group != kWholeMachine) { words.push_back(pool_->near(level, rank, job_.job.groups[group - 1].ranks)); }
+      }
+    }
+  }
+
   void refine() {
     Numbering groups;
     group_class_.clear();
+    std::vector<std::vector<std::uint32_t>> blocks;
+    for (std::size_t level = 0; pool_ && level < pool_->levels(); ++level) {
+      blocks.push_back(pool_->contents(level, classes_));
+    }
     for (const auto& [group, members] : members_) { group_class_[group] = groups.of(group_words(group)); }
     Numbering numbers;
     std::vector<std::uint32_t> next;
     for (std::uint32_t rank = 0; rank < graphs_.size(); ++rank) {
       Words words{classes_[rank]};
       for (const std::uint32_t group : groups_[rank]) { words.push_back(group_class_.at(group)); }
+      add_blocks(rank, blocks, words);
       for (const NodeTask& task : graphs_[rank].nodes) {
         if (is_message(task)) { words.push_back(classes_[task.peer]); }
       }
@@ -143,6 +178,7 @@ class Refinement {
 
   const FlowJob& job_;
   const RankGraphs& graphs_;
+  std::optional<PoolBlocks> pool_;
   std::vector<std::vector<std::uint32_t>> groups_;                                         // by rank
   std::map<std::uint32_t, std::vector<std::pair<std::uint32_t, std::uint32_t>>> members_;  // by group: rank, role
   std::map<std::uint32_t, std::uint32_t> group_class_;
@@ -183,6 +219,7 @@ class Folder {
       folded.simulated.push_back(c);
       ++folded.ranks_of[c];
     }
+    if (refined_.pool() != nullptr) { folded.pool.folded = refined_.pool()->places(refined_.classes()); }
     for (const std::uint32_t rank : folded.job.real_ranks) { add_rank(rank, folded); }
     return folded;
   }
@@ -200,11 +237,26 @@ class Folder {
   void add_rank(std::uint32_t rank, FlowJob& folded) {
     RankGraph graph = std::move(job_.job.rank_graphs.own(rank));
     for (NodeTask& task : graph.nodes) {
-      if (task.act == Act::collective) { task.group = group_of(task.group, folded); }
+      if (has_group(task)) {
+        const std::uint32_t group = task.group;
+        task.group = group_of(group, folded);
+        if (is_combined(task)) { count_members(rank, group, task.group, folded); }
+      }
       if (is_message(task)) { task.peer = refined_.classes()[task.peer]; }
     }
     folded.job.rank_graphs.push_back(std::move(graph));
     folded.job.files.push_back(job_.job.files.empty() ? "" : job_.job.files[rank]);
+  }
+
+  // Members of the group of a rank near it that access the same bytes of the pool.
+  void count_members(std::uint32_t rank, std::uint32_t group, std::uint32_t made, FlowJob& folded) const {
+    if (refined_.pool() == nullptr) { return; }
+    std::vector<std::uint32_t> all(job_.job.rank_graphs.size());
+    std::iota(all.begin(), all.end(), 0U);
+    const auto& members = group == kWholeMachine ? all : job_.job.groups[group - 1].ranks;
+    for (std::uint32_t level = 0; level < refined_.pool()->levels(); ++level) {
+      folded.pool.members[{made, refined_.classes()[rank], level}] = refined_.pool()->near(level, rank, members);
+    }
   }
 
   // 1 + its position in the groups of the folded job.
@@ -231,7 +283,9 @@ class Folder {
 
 FoldedJob fold(FlowJob job) {
   if (!job.devices.empty()) { return {std::move(job), "ranks that are alike share the links of the topology"}; }
-  if (!job.cluster.second_tier.levels.empty()) { return {std::move(job), "ranks that are alike share the pool"}; }
+  for (std::uint32_t rank = 0; rank < job.job.rank_graphs.size() && job.job.rank_graphs.has_slots(); ++rank) {
+    (void)job.job.rank_graphs.own(rank);
+  }
   Refinement refined(job);
   refined.run();
   FoldedJob made;

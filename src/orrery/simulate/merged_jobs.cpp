@@ -21,6 +21,7 @@ class Merger {
     made_.job.backend = Backend::flow;
     made_.job.network = network_of(cluster);
     made_.kinds = first_kinds();
+    if (!jobs.empty()) { made_.egress = jobs.front().egress; }
   }
 
   FlowJob run() {
@@ -29,6 +30,7 @@ class Merger {
     made_.groups.push_back({shape_of(layout_, all), kind_of("all jobs")});
     for (const PlacedJob& job : jobs_) { add(job); }
     for (std::uint32_t rank = 0; rank < all.size(); ++rank) { made_.simulated.push_back(rank); }
+    if (!made_.cluster.topology) { made_.pool.devices = all; }
     use_topology(made_, std::move(all));
     made_.by_link = !made_.devices.empty();
     return std::move(made_);
@@ -55,10 +57,12 @@ class Merger {
     const std::uint32_t kind = kind_of(job.name);
     add_group(job, "world", ranks, kind);
     for (const Group& group : job.job.groups) { add_group(job, group.name, group.ranks, kind); }
+    RankGraphs graphs = job.job.rank_graphs;
     for (const std::uint32_t rank : ranks) {
-      RankGraph graph = job.job.rank_graphs[rank];
+      RankGraph graph = std::move(graphs.own(rank));
       for (NodeTask& task : graph.nodes) {
-        if (task.act == Act::collective) { task.group += first_group + 1; }  // kWholeMachine: the job's world
+        // kWholeMachine: the job's world
+        if (has_group(task)) { task.group += first_group + 1; }
         if (!is_message(task)) { continue; }
         task.dimensions =
             static_cast<std::uint16_t>(parallel::crossed_dimension(layout_, job.devices[rank], job.devices[task.peer]));
@@ -79,6 +83,13 @@ class Merger {
 };
 
 }  // namespace
+
+void order_devices(PlacedJob& job) {
+  if (job.order.empty()) { return; }
+  std::vector<std::uint32_t> devices;
+  for (const std::uint32_t place : job.order) { devices.push_back(job.devices[place]); }
+  job.devices = std::move(devices);
+}
 
 FlowJob merged(const hardware::Cluster& cluster, const std::vector<PlacedJob>& jobs) {
   return Merger(cluster, jobs).run();

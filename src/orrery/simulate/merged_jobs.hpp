@@ -15,9 +15,14 @@ struct PlacedJob {
   SimulationJob job;                   // of read_job_on
   std::vector<std::uint32_t> devices;  // of the cluster, by rank
   std::uint64_t start_ps = 0;
+  network::NodeEgress egress = network::NodeEgress::all_ports;
+  std::vector<std::uint32_t> order = {};  // by rank: its place among the devices as placed; empty: the rank
 };
 
-// Ranks of the jobs follow one another. `cluster`: all of its devices.
+// Gives the devices of a job, as placed, to its ranks.
+void order_devices(PlacedJob& job);
+
+// Ranks of the jobs follow one another. `cluster`: all of its devices. All have the same egress.
 [[nodiscard]] FlowJob merged(const hardware::Cluster& cluster, const std::vector<PlacedJob>& jobs);
 
 enum class Placement : std::uint8_t {

@@ -59,18 +59,20 @@ class PhysicalDiagnosis final : public DeadlockDiagnosis {
 
   // The rank's graph does not have the collective.
   [[nodiscard]] Cause absent(const BlockedNode& who, std::uint32_t rank) {
-    const NodeTask& ours = task(who);
+    const NodeTask ours = task(who);
     const auto of_group = [&](const NodeTask& other) {
       return other.act == Act::collective && other.group == ours.group;
     };
-    const auto& nodes = job().rank_graphs[rank].nodes;
-    const auto joined = std::count_if(nodes.begin(), nodes.end(), of_group);
+    std::uint32_t joined = 0;
+    for (std::uint32_t node = 0; node < job().rank_graphs[rank].nodes.size(); ++node) {
+      if (of_group(job().rank_graphs.task(rank, node))) { ++joined; }
+    }
     std::string why = fmt::format("waits in {} of {} B ({}) for rank {}, which ", name_of(ours.collective), ours.amount,
                                   group_name(ours), real_rank(job(), rank));
     if (joined == 0) { return {who, why + "never joins"}; }
     const auto open = find_open(rank, of_group);
     if (!open) { return {who, why + fmt::format("has completed all of its collectives in the group ({})", joined)}; }
-    const NodeTask& theirs = nodes[*open];
+    const NodeTask& theirs = job().rank_graphs[rank].nodes[*open];
     return {who, why + fmt::format("runs {} of {} B instead (node {})", name_of(theirs.collective), theirs.amount,
                                    theirs.id)};
   }

@@ -38,17 +38,26 @@ PhysicalNodes::PhysicalNodes(const SimulationJob& job, const PhysicalRounds& rou
   for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
     PhysicalRank& rank = ranks_[i];
     const RankGraph& rank_graph = job.rank_graphs[i];
-    rank.parents.reserve(rank_graph.nodes.size());
-    for (const NodeTask& task : rank_graph.nodes) { rank.parents.push_back(task.parents); }
+    if (i > 0 && &rank_graph == &job.rank_graphs[i - 1]) {  // ranks that share a graph mostly follow each other
+      rank.parents = ranks_[i - 1].parents;
+    } else {
+      rank.parents.reserve(rank_graph.nodes.size());
+      for (const NodeTask& task : rank_graph.nodes) { rank.parents.push_back(task.parents); }
+    }
     if (job.spans) { rank.starts.assign(rank_graph.nodes.size(), 0); }
   }
 }
 
 void PhysicalNodes::free_roots(std::uint32_t rank) {
   const RankGraph& rank_graph = job_.rank_graphs[rank];
-  for (std::uint32_t node = 0; node < rank_graph.nodes.size(); ++node) {
-    if (rank_graph.nodes[node].parents == 0) { make_ready(rank, node); }
+  if (roots_of_ != &rank_graph) {
+    roots_of_ = &rank_graph;
+    roots_.clear();
+    for (std::uint32_t node = 0; node < rank_graph.nodes.size(); ++node) {
+      if (rank_graph.nodes[node].parents == 0) { roots_.push_back(node); }
+    }
   }
+  for (const std::uint32_t node : roots_) { make_ready(rank, node); }
   touch(rank);
 }
 

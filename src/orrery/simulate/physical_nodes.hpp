@@ -105,6 +105,8 @@ class PhysicalNodes {
   std::vector<std::uint32_t> taken_touched_;    // returned by take_touched()
   std::vector<std::uint32_t> taken_startable_;  // returned by take_startable()
   std::vector<PhysicalSpan> spans_;
+  const RankGraph* roots_of_ = nullptr;  // the graph of the rank that started last
+  std::vector<std::uint32_t> roots_;     // its nodes without parents
 };
 
 }  // namespace orrery::simulate

@@ -142,7 +142,7 @@ results::SimulatedCollective collective_row(const SimulationJob& job, const Node
 }
 
 tl::unexpected<Failure> unmatched(const SimulationJob& job, const Unreceived& unreceived) {
-  const NodeTask& send = job.rank_graphs[unreceived.rank].nodes[unreceived.node];
+  const NodeTask send = job.rank_graphs.task(unreceived.rank, unreceived.node);
   return fail(place_of(job, unreceived.rank, send.id),
               fmt::format("sends {} B with tag {} to rank {}, which has no matching receive ({} such {})", send.amount,
                           send.tag, real_rank(job, send.peer), unreceived.messages,

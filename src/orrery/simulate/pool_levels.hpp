@@ -25,6 +25,7 @@ class PoolLevels {
   // time.
   struct Need {
     std::uint32_t port = 0;
+    std::uint32_t copies = 1;  // accesses like it on the port, in a folded job
     Seconds time;
   };
   [[nodiscard]] std::vector<Need> needs(std::uint32_t rank, const NodeTask& task) const;
@@ -33,14 +34,14 @@ class PoolLevels {
   [[nodiscard]] std::pair<std::string, Seconds> slowest(std::uint32_t rank, const NodeTask& task) const;
 
  private:
-  [[nodiscard]] std::uint32_t device(std::uint32_t rank) const {
-    return job_.devices.empty() ? rank : job_.devices[rank];
-  }
-  [[nodiscard]] double members_near(std::uint32_t rank, const NodeTask& task, std::int64_t devices) const;
+  [[nodiscard]] std::uint32_t device(std::uint32_t rank) const { return devices_.empty() ? rank : devices_[rank]; }
+  [[nodiscard]] PoolPlaces::Place place(std::uint32_t rank, std::size_t level) const;
+  [[nodiscard]] double members_near(std::uint32_t rank, const NodeTask& task, std::size_t level) const;
 
   [[nodiscard]] double count_near(std::uint32_t group, std::int64_t block, std::int64_t devices) const;
 
   const FlowJob& job_;
+  const std::vector<std::uint32_t>& devices_;  // by rank; empty: the ranks
   mutable std::map<std::tuple<std::uint32_t, std::int64_t, std::int64_t>, double> members_;  // by group, block, devices
   std::vector<std::uint32_t> first_;                                                         // port of each level
   std::uint32_t ports_ = 0;

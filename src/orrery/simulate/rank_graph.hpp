@@ -38,7 +38,8 @@ struct NodeTask {
   std::uint64_t id = 0;
   std::uint64_t amount = 0;  // busy: nanoseconds, picoseconds in physical semantics; communication and memory: bytes
   std::uint64_t tag = 0;     // send, receive; memory: kLoad or kStore; collective: keys::slows_kernels
-  std::uint32_t peer = 0;    // send, receive
+  // In a graph that ranks share, slots of RankBinding; otherwise the rank and the number of the group.
+  std::uint32_t peer = 0;  // send, receive
   std::uint32_t group = 0;
   std::uint32_t parents = 0;
   std::int32_t priority = 0;
@@ -56,6 +57,9 @@ struct NodeTask {
 [[nodiscard]] inline bool is_combined(const NodeTask& task) {
   return task.act == Act::memory && task.dimensions == kCombined;
 }
+
+// Of a collective, or of memory accesses that the members of a group combine.
+[[nodiscard]] inline bool has_group(const NodeTask& task) { return task.act == Act::collective || is_combined(task); }
 
 // Of the kernels of a rank, for results::Roofline: those with num_ops and tensor_size, and the others.
 struct KernelTotals {
