@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -21,14 +22,22 @@ namespace {
 
 constexpr const char* kFileName = "liborrery_mpi.so";
 
-// The number of processes that mpirun (Open MPI, or one that sets PMI's variables) has started; 1: it was not used.
-int started_processes() {
-  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+// The first of these variables that is set.
+int number_of(std::initializer_list<const char*> names, int otherwise) {
+  for (const char* name : names) {
     const char* text = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): before any thread starts
     if (text != nullptr) { return std::atoi(text); }
   }
-  return 1;
+  return otherwise;
 }
+
+// What mpirun (Open MPI, or one that sets PMI's variables) has started; 1: it was not used.
+int started_processes() { return number_of({"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}, 1); }
+int own_rank() { return number_of({"OMPI_COMM_WORLD_RANK", "PMI_RANK"}, 0); }
+
+// All ranks meet the same error, which rank 0 reports. mpirun ends the others when rank 0 has ended; where it does not,
+// they end by themselves.
+constexpr std::chrono::seconds kWaitForRank0(2);
 
 std::filesystem::path library_path() {
   std::error_code error;
@@ -74,6 +83,10 @@ Result<std::unique_ptr<Processes>> Processes::start() {
   void* const handle = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL);
   using Functions = const OrreryMpi* (*)();
   const auto functions = handle == nullptr ? nullptr : reinterpret_cast<Functions>(dlsym(handle, kOrreryMpiSymbol));
+  if (functions == nullptr && own_rank() > 0) {
+    std::this_thread::sleep_for(kWaitForRank0);
+    return tl::make_unexpected(Failure{});
+  }
   if (functions == nullptr) {
     return fail(
         fmt::format("mpirun has started {} processes, but this program was built without MPI ({} is missing); "

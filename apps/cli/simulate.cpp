@@ -398,12 +398,10 @@ Result<void> take_reports(const Options& options) {
   files.explain = options.explain;
   files.roofline = options.roofline;
   files.energy = options.energy;
-  for (const auto& [is_given, flag] : {std::pair{options.explain, "--explain"}, {options.roofline, "--roofline"}}) {
-    if (is_given && options.machine->semantics != "physical") {
-      return fail(flag_place(flag), "needs --semantics physical, or a cluster");
-    }
+  if (options.roofline && options.machine->semantics != "physical") {
+    return fail(flag_place("--roofline"), "needs --semantics physical, or a cluster");
   }
-  if (options.memory && !is_plan(options)) { return fail(flag_place("--memory"), "needs a plan (--model, ...)"); }
+  files.memory_over_time = options.memory;
   const std::string& backend = options.machine->backend;
   if (options.energy && (!options.machine->on_cluster || (!backend.empty() && backend != "flow"))) {
     return fail(flag_place("--energy"), "needs a cluster, and --backend flow");
@@ -536,7 +534,7 @@ void declare_output(Command& command, const Shared& options) {
        &Options::timeline);
   command.toggle({"--explain", "",
                   "the critical path, slack, and what each resource would save if it were 10 % faster (each simulated "
-                  "again); not with --semantics astra-sim",
+                  "again)",
                   std::string(kOutputGroup)},
                  [options](bool on) { options->explain = on; });
   command.toggle({"--roofline", "",
@@ -547,9 +545,10 @@ void declare_output(Command& command, const Shared& options) {
   command.toggle({"--energy", "", "energy of accelerators, links, switches and the rest of the nodes; needs a cluster",
                   std::string(kOutputGroup)},
                  [options](bool on) { options->energy = on; });
-  command.toggle(
-      {"--memory", "", "device memory of each rank of a plan over time: peak, when, mean", std::string(kOutputGroup)},
-      [options](bool on) { options->memory = on; });
+  command.toggle({"--memory", "",
+                  "device memory of each rank over time: peak, when, mean; of graphs, from the tensors that nodes list",
+                  std::string(kOutputGroup)},
+                 [options](bool on) { options->memory = on; });
   command.toggle({"--json", "", "one JSON document (orrery.simulate/1), nothing else, on standard output",
                   std::string(kOutputGroup)},
                  [options](bool on) { options->json = on; });

@@ -1,6 +1,8 @@
 #include "apps/server/answers.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -15,12 +17,25 @@ std::string dumped(const ordered_json& document) {
   return document.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
+// Without --json: lines "error: …", maybe after notes.
+std::string errors_of_text(const std::string& err) {
+  constexpr std::string_view kPrefix = "error: ";
+  std::string text;
+  for (std::size_t start = 0; start < err.size();) {
+    const std::size_t end = std::min(err.find('\n', start), err.size());
+    const std::string_view line(err.data() + start, end - start);
+    if (line.starts_with(kPrefix)) { text.append(text.empty() ? "" : "\n").append(line.substr(kPrefix.size())); }
+    start = end + 1;
+  }
+  return text.empty() ? err : text;
+}
+
 // What a command with --json writes on standard error: {"schema": …, "errors": [{"text": …}, …]}, maybe after notes.
 std::string errors_of(const std::string& err) {
   const std::size_t start = err.find('{');
   const auto document =
       start == std::string::npos ? ordered_json() : ordered_json::parse(err.substr(start), nullptr, false);
-  if (!document.is_object() || !document.contains("errors")) { return err; }
+  if (!document.is_object() || !document.contains("errors")) { return errors_of_text(err); }
   std::string text;
   for (const auto& error : document["errors"]) {
     text += (text.empty() ? "" : "\n") + error.value("text", error.dump());

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -190,17 +192,25 @@ const ServedCommand& form_of(const std::vector<const ServedCommand*>& forms, con
 
 Result<Arguments> arguments_of(const ServedCommand& command, const std::string& body) {
   int depth = 0;
-  const auto too_deep = [&](int level, json::parse_event_t, json&) {
+  std::vector<std::set<std::string>> keys;  // of the objects around the place that is read
+  std::string repeated;
+  const auto look_at = [&](int level, json::parse_event_t event, json& part) {
     depth = std::max(depth, level);
+    if (event == json::parse_event_t::object_start) { keys.emplace_back(); }
+    if (event == json::parse_event_t::object_end) { keys.pop_back(); }
+    if (event == json::parse_event_t::key && !keys.back().insert(part.get<std::string>()).second) {
+      repeated = part.get<std::string>();
+    }
     return level <= kDeepest;
   };
   json object;
   try {
-    object = json::parse(body.empty() ? "{}" : body, too_deep);
+    object = json::parse(body.empty() ? "{}" : body, look_at);
   } catch (const json::parse_error& error) {
     return fail(fmt::format("the request is not JSON: byte {} is unexpected", error.byte));
   }
   if (depth > kDeepest) { return fail("the request is nested deeper than 64 levels"); }
+  if (!repeated.empty()) { return fail(fmt::format("the request has {} twice in one object", quote(repeated))); }
   if (!object.is_object()) {
     return fail("the request must be a JSON object of flags, such as {\"model\": \"llama-3.1-8b\"}");
   }

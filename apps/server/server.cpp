@@ -266,10 +266,15 @@ void Server::State::serve_command(const std::string& name) {
     const auto body = body_of(request, response, reader);
     if (body) { serve(form_of(forms, *body), *body, request, response); }
   });
-  http_.Get(path, [name](const httplib::Request&, httplib::Response& response) {
+  const auto refuse = [name](const httplib::Request&, httplib::Response& response) {
     response.set_header("Allow", "POST");
     answer(response, error_answer(405, fmt::format("/api/{} takes POST with a JSON object of flags", name)));
-  });
+  };
+  http_.Get(path, refuse);
+  http_.Put(path, refuse);
+  http_.Patch(path, refuse);
+  http_.Delete(path, refuse);
+  http_.Options(path, refuse);
 }
 
 std::string Server::State::commands_json() const {

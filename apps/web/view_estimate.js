@@ -67,7 +67,7 @@ const memoryReasons = (e) => {
   return {
     weights: split(3), gradients: split(2), optimizer: split(1),
     activations: e.task === "inference" ? `micro-batch ${plan.micro_batch}`
-      : `micro-batch ${plan.micro_batch} of ${f.grouped(e.seq)} tokens, recompute ${plan.recompute}, stage ${e.memory_B.stage} of 0 to ${plan.pp - 1}`,
+      : `micro-batch ${plan.micro_batch} of ${f.grouped(e.seq)} tokens, recompute ${plan.recompute}, ${plan.pp > 1 ? `fullest stage: ${e.memory_B.stage} (stages 0 to ${plan.pp - 1})` : "one pipeline stage"}`,
     kv_cache: e.inference ? `${f.bytes(e.inference.kv_B_per_token)} a token` : "",
     buffers: "gathers, messages and the allocator of the stack",
   };

@@ -9,11 +9,12 @@ const kColours = {forward: palette[0], backward: palette[1], weight_gradient: pa
 
 const kOrder = ["accelerator", "communication", "memory"];
 
-// Numbers the micro-batches of each stage: a stage with one chunk runs the same kernels for each of them, in order (gpipe:
-// backward in reverse). Returns their number; 0: stages have several chunks, so kernels do not tell micro-batches.
+// The number of micro-batches. Training says in each kernel's arguments which one it is of; a batch of requests does not,
+// and there a stage runs the same kernels for each of them, in order. 0: kernels do not tell micro-batches.
 const kPasses = ["forward", "backward", "weight_gradient"];
 const numbered = (rows, plan) => {
   const count = plan?.micro_batches ?? 0;
+  if (rows.some((row) => row.events.some((e) => e.batch))) return count;
   if (count === 0 || plan.vpp > 1 || plan.schedule === "dualpipe") return 0;
   for (const row of rows.filter((r) => r.thread === "accelerator")) {
     for (const kind of kPasses) {
@@ -31,7 +32,7 @@ const blocksOf = (events, gap) => {
   const blocks = [];
   for (const event of events) {
     const last = blocks[blocks.length - 1];
-    if (last && last.kind === event.kind && last.batch === event.batch && event.start - last.end <= gap) last.end = Math.max(last.end, event.end);
+    if (last && last.kind === event.kind && last.batch === event.batch && last.chunk === event.chunk && event.start - last.end <= gap) last.end = Math.max(last.end, event.end);
     else blocks.push({...event});
   }
   return blocks;
@@ -55,7 +56,9 @@ const rowsOf = (trace) => {
     if (!kOrder.includes(thread)) continue;  // the host and receives only wait
     const key = `${e.pid}/${thread}`;
     if (!rows.has(key)) rows.set(key, {rank: e.pid, thread, events: []});
-    rows.get(key).events.push({start: e.ts / 1e6, end: (e.ts + e.dur) / 1e6, name: e.name, kind: thread === "communication" ? "communication" : kindOf(e.name)});
+    const event = {start: e.ts / 1e6, end: (e.ts + e.dur) / 1e6, name: e.name, kind: thread === "communication" ? "communication" : kindOf(e.name)};
+    if (Number.isInteger(e.args?.micro_batch) && kPasses.includes(event.kind)) Object.assign(event, {batch: e.args.micro_batch + 1, chunk: e.args.chunk});
+    rows.get(key).events.push(event);
   }
   return [...rows.values()].sort((a, b) => a.rank - b.rank || kOrder.indexOf(a.thread) - kOrder.indexOf(b.thread));
 };
@@ -115,8 +118,10 @@ const draw = (canvas, rows, end, from, to) => {
     for (const block of blocksOf(row.events, (to - from) / width * 0.5)) {
       if (block.end < from || block.start > to) continue;
       c.fillStyle = kColours[block.kind];
+      c.globalAlpha = block.chunk ? 0.7 : 1;
       const left = Math.max(label, x(block.start)), right = Math.min(width, x(block.end));
       c.fillRect(left, i * height + 3, Math.max(0.6, right - left - (block.batch ? 0.6 : 0)), row.thread === "accelerator" || row.label ? height - 7 : 8);
+      c.globalAlpha = 1;
       const number = block.batch ? String(block.batch) : "";
       if (number === "" || right - left < 8 * number.length + 4) continue;
       c.fillStyle = block.kind === "forward" ? "#ffffff" : "#000000";
@@ -165,7 +170,8 @@ const chart = (rows, batches = 0) => {
     el("button", {type: "button", onclick: () => zoom(0.5, (from + to) / 2)}, "Closer"), el("button", {type: "button", onclick: () => zoom(2, (from + to) / 2)}, "Wider"),
     el("button", {type: "button", onclick: () => move(-0.5)}, "Earlier"), el("button", {type: "button", onclick: () => move(0.5)}, "Later"));
   const legend = el("div", {class: "legend"}, ...Object.entries(kColours).map(([kind, c]) => el("span", {style: `--c:${c}`}, f.words(kind))));
-  const hint = batches ? el("p", {class: "hint"}, "The number in a block is its micro-batch.") : null;
+  const hasChunks = rows.some((row) => row.events.some((e) => e.chunk));
+  const hint = batches ? el("p", {class: "hint"}, `The number in a block is its micro-batch.${hasChunks ? " Lighter blocks are of later chunks of the stage." : ""}`) : null;
   return [buttons, canvas, legend, ...(hint ? [hint] : [])];
 };
 

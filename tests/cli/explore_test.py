@@ -75,6 +75,16 @@ class ExploreTest(ProgramTest):
                 continue
         return None
 
+    @unittest.skipUnless(shutil.which("mpirun"), "mpirun is absent")
+    def test_without_mpi_only_one_rank_says_so(self):
+        alone = shutil.copy(PROGRAM, self.folder / "orrery")  # without liborrery_mpi.so beside it
+        command = ["mpirun", "--oversubscribe", "-n", "3", alone, "explore", "study.yaml", "--db", "r.sqlite"]
+        process = self.start_command(command, env={"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+                                                   "OMPI_MCA_plm_rsh_agent": "/bin/false"}, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        _, err = process.communicate(timeout=60)
+        self.assertNotEqual(process.returncode, 0)
+        self.assertEqual(err.decode().count("built without MPI"), 1, err)
+
     @unittest.skipUnless(HAS_RANKS, "mpirun or liborrery_mpi.so is absent")
     def test_a_rank_that_is_killed_ends_the_job_and_its_study_continues(self):
         self.write("study.yaml", SLOW_STUDY)
@@ -384,6 +394,25 @@ axes:
             self.assertIn(f"{ok} of 160 points", state.text)
             tables = page.execute_script("return document.querySelectorAll('details table tbody tr').length")
             self.assertGreater(tables, 10)
+
+    def test_a_result_that_an_axis_has_is_shown_once(self):
+        self.write("study.yaml", """base: {model: llama-3.1-8b, cluster: dgx-h100, global_batch: 256, seq: 8192}
+axes: [{devices: [64, 128]}, {tp: [2, 4]}]
+objective: devices
+pareto: [devices, step_time_s]
+""")
+        self.assertEqual(self.run_program("explore", "study.yaml", "--db", "r.sqlite")[0], 0)
+        self.assertEqual(self.run_program("report", "r.sqlite", "--out", "r.html")[0], 0)
+        page = self.browser(1280)
+        page.get(f"file://{self.folder}/r.html")
+        self.assertEqual(page.get_log("browser"), [])
+        lists = page.execute_script("return [...document.querySelectorAll('select')].map(s => [...s.options].map(o => o.text))")
+        self.assertTrue(any("devices" in texts for texts in lists))
+        for texts in lists:
+            self.assertEqual(len(texts), len(set(texts)), texts)
+        chosen = page.execute_script("return [...document.querySelectorAll('select')].map(s => s.selectedOptions[0].text)")
+        self.assertEqual(chosen[:2], ["devices", "step time [s]"])
+        self.assertIn("least devices", page.find_element("css selector", ".counts").text)
 
     def test_campaigns_and_jobs_are_drawn(self):
         job = ("campaign", "--model", "llama-3.1-8b", "--cluster", "dgx-h100", "--devices", "64", "--global-batch", "128",

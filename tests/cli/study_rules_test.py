@@ -102,6 +102,22 @@ threshold:
         self.assertEqual(code, 2)
         self.assertIn("--db: has no effect with --point", err)
 
+    def test_a_sensitivity_is_of_a_number(self):
+        for path, words in (("cluster.name", '"dgx-a100" is not a number or a quantity'), ("model", "is not a number or a quantity")):
+            err = self.refused(BASE + AXES + f"sensitivity: {{of: [global_batch, {path}]}}\n")
+            self.assertRegex(err, r"study\.yaml:\d+:\d+ /sensitivity/of/1: sensitivity of " + path)
+            self.assertIn(words, err)
+        self.write("study.yaml", BASE + "axes: [{devices: [64]}]\nsensitivity: {of: [pp, cluster.accelerator.memory_bandwidth]}\n")
+        code, out, err = self.run_program("explore", "study.yaml", "--db", "s.sqlite")
+        self.assertEqual(code, 0, err)
+        self.assertIn("pp x 1.1: step time not computed: 1.1 times 1 is not a whole number", out)
+        self.assertRegex(out, r"memory_bandwidth x 1.1: step time -\d")
+
+    def test_a_sampler_of_lists_has_a_combination_once(self):
+        self.explore(BASE + "axes: [{devices: [64, 128]}, {global_batch: [512, 1024]}]\nsampler: {kind: sobol, points: 50}\n")
+        points = self.select("devices, global_batch")
+        self.assertEqual(sorted(points), [(64, 512), (64, 1024), (128, 512), (128, 1024)])
+
     def test_two_parts_of_a_study_do_not_set_the_same_path(self):
         for axes, words in (
                 ("axes: [{tp: [1, 2]}, {plan: [MP8_DP8]}]", 'axis "tp" and axis "plan" both set "tp"'),

@@ -119,6 +119,33 @@ class Answers(WebTest):
         last = max(event["ts"] + event["dur"] for event in events if event["ph"] == "X")
         self.assertAlmostEqual(last * 1e3, answer["makespan_ns"], delta=1.0)
 
+    def test_kernels_of_a_timeline_say_their_micro_batch(self):
+        """Every chunk of a stage runs every micro-batch forward and backward, forward first, and after the chunk before it."""
+        job = {**JOB, "devices": 8, "pp": 4, "tp": 1, "micro-batch": 1}
+        for schedule, chunks, micro_batches in (("1f1b", 1, 32), ("interleaved", 2, 32), ("zero-bubble", 1, 32), ("gpipe", 1, 32), ("dualpipe", 2, 32)):
+            more = {"vpp": 2} if schedule == "interleaved" else {}
+            _, answer = self.post("simulate", {**job, "schedule": schedule, **more, "timeline": True})
+            trace = answer["timeline"] if isinstance(answer["timeline"], list) else answer["timeline"]["traceEvents"]
+            runs = {}  # (rank, pass, chunk, micro-batch): [start, end]
+            for e in trace:
+                if e["ph"] == "X" and "micro_batch" in e["args"] and e["name"].split(".")[0] in ("forward", "backward"):
+                    key = (e["pid"], e["name"].split(".")[0], e["args"]["chunk"], e["args"]["micro_batch"])
+                    start, end = runs.get(key, (e["ts"], 0.0))
+                    runs[key] = (min(start, e["ts"]), max(end, e["ts"] + e["dur"]))
+            ranks = sorted({rank for rank, *_ in runs})
+            self.assertEqual(len(ranks), 4, schedule)
+            per_chunk = micro_batches // 2 if schedule == "dualpipe" else micro_batches
+            for rank in ranks:
+                for chunk in range(chunks):
+                    first = chunk * per_chunk if schedule == "dualpipe" else 0
+                    found = {m for r, p, c, m in runs if (r, p, c) == (rank, "forward", chunk)}
+                    self.assertEqual(found, set(range(first, first + per_chunk)), (schedule, rank, chunk))
+                    for m in found:
+                        self.assertLessEqual(runs[rank, "forward", chunk, m][1], runs[rank, "backward", chunk, m][0] + 1e-3)
+            for a, b in zip(ranks, ranks[1:]):
+                for m in range(per_chunk):
+                    self.assertLessEqual(runs[a, "forward", 0, m][1], runs[b, "forward", 0, m][0] + 1e-3, (schedule, m))
+
     def test_progress_comes_line_by_line(self):
         headers = {"Accept": "application/x-ndjson"}
         _, _, text = self.request("POST", "/api/plan", json.dumps({**JOB, "top": 1}), headers)
@@ -184,10 +211,30 @@ class Safety(WebTest):
         self.assertEqual(self.request("GET", "/app.js")[0], 200)
 
     def test_methods_and_paths_that_are_not_there(self):
-        self.assertEqual(self.request("GET", "/api/estimate")[0], 405)
+        for method in ("GET", "PUT", "PATCH", "DELETE", "OPTIONS"):
+            status, headers, text = self.request(method, "/api/estimate", "{}" if method in ("PUT", "PATCH") else None)
+            self.assertEqual((status, headers["Allow"]), (405, "POST"), method)
+            self.assertEqual(json.loads(text)["error"], "/api/estimate takes POST with a JSON object of flags")
         self.assertEqual(self.request("POST", "/api/generate", "{}")[0], 404)
-        self.assertEqual(self.request("PUT", "/api/estimate", "{}")[0], 404)
+        self.assertEqual(self.request("PUT", "/api/nothing", "{}")[0], 404)
         self.assertEqual(self.request("POST", "/api/nothing", "{}")[0], 404)
+
+    def test_a_key_given_twice_is_refused(self):
+        body = json.dumps(JOB)
+        for twice, key in ((body[:-1] + ', "devices": 128}', "devices"), (body[:-1] + ', "cluster": {"name": "a", "name": "b"}}', None),
+                           ('{"model": {"name": "a", "layers": 2, "layers": 3}}', "layers")):
+            status, _, text = self.request("POST", "/api/estimate", twice)
+            self.assertEqual(status, 400)
+            self.assertIn(f'the request has "{key}" twice in one object' if key else "twice in one object", json.loads(text)["error"])
+        same_names = {**JOB, "cluster": {"use": "dgx-h100", "name": "a", "accelerator": {"name": "b"}}}
+        self.assertNotIn("twice", self.post("estimate", same_names)[1].get("error", ""))
+
+    def test_a_bad_launcher_is_one_line_without_prefix(self):
+        status, answer = self.post("estimate", {**JOB, "emit": "megatrom"})
+        lines = printed("estimate", *flags(JOB), "--emit=megatrom").stderr.splitlines()
+        self.assertEqual(status, 400)
+        self.assertEqual(["error: " + answer["error"]], [line for line in lines if line.startswith("error: ")])
+        self.assertTrue(answer["error"].startswith("--emit: "), answer)
 
     def test_requests_that_are_no_flags(self):
         for body in ("", "[]", "3", "{", '{"model": ', "\xff", "[" * 100_000, '{"a":' * 5000 + "1" + "}" * 5000):

@@ -289,7 +289,12 @@ class Page(InBrowser, WebTest):
             for (let i = 0; i < d.length; i += 4) if (d[i + 3] === 255) found.add(d[i] << 16 | d[i + 1] << 8 | d[i + 2]);
             return [...found];""", canvas)
         self.wait_for(lambda: {0x0072b2, 0xe69f00, 0xd55e00} <= set(colours()))
-        self.assertNotIn("micro-batches", canvas.get_attribute("aria-label"))  # several chunks a stage
+        self.assertRegex(canvas.get_attribute("aria-label"), "micro-batches 1 to [0-9]")
+        larger = JOB.replace("global-batch=64", "global-batch=256")
+        for schedule, words in (("vpp=2&schedule=interleaved", "Lighter blocks are of later chunks"), ("schedule=dualpipe", "Lighter blocks are of later chunks")):
+            self.open(f"view=pipeline&{larger}&pp=4&micro-batch=1&{schedule}")
+            self.wait_for(lambda: self.page.find_elements(By.CSS_SELECTOR, "canvas.gantt[aria-label*='micro-batches 1 to']"))
+            self.wait_for(lambda: words in self.view())
         self.open(f"view=pipeline&{JOB}&pp=4&vpp=1")
         self.wait_for(lambda: self.page.find_elements(By.CSS_SELECTOR, "canvas.gantt[aria-label*='micro-batches 1 to 4']"))
 
@@ -421,6 +426,10 @@ class StudyPage(InBrowser, StudyTest):
         charts = self.wait_for(lambda: self.page.find_elements(By.TAG_NAME, "canvas"))
         self.assertGreater(len(charts), 1)
         self.assertIn("first", self.page.find_element(By.TAG_NAME, "h1").text)
+        lists = self.page.execute_script("return [...document.querySelectorAll('select')].map(s => [...s.options].map(o => o.text))")
+        self.assertTrue(any("devices" in texts for texts in lists))
+        for texts in lists:  # devices are an axis and a result
+            self.assertEqual(len(texts), len(set(texts)), texts)
         self.page.switch_to.default_content()
         frame = self.page.find_element(By.CSS_SELECTOR, "iframe.study")
         self.wait_for(lambda: frame.size["height"] > 1500)

@@ -5,6 +5,7 @@
 
 #include "orrery/api/orrery.hpp"
 #include "orrery/campaign/setting.hpp"
+#include "orrery/config/node.hpp"
 
 namespace orrery::api::campaign_test {
 namespace {
@@ -16,16 +17,18 @@ results::Campaign campaign_of(const CampaignRequest& request) {
 }
 
 // 30.84 M GPU-hours (model card of Llama 3.1; they include smaller stages and long contexts), from the published plan;
-// more than 90 % of the time useful in the window of 54 days (arXiv:2407.21783, section 3.3.4).
+// more than 90 % of the time useful in the window of 54 days (arXiv:2407.21783, table 4, sections 3.3.2 and 3.3.4).
 TEST(run_campaign, of_llama3_405b) {
+  const auto scenario = config::parse_yaml(
+      "{model: llama-3.1-405b, cluster: meta-24k-roce, stack: llama3, devices: 16384, global_batch: 2048, seq: 8192, "
+      "tp: 8, pp: 16, vpp: 8, micro_batch: 1, zero: 2, recompute: none, sequence_parallel: true, "
+      "embedding_as_layer: true, head_as_layer: true, placement: \"tp=0,pp=1\"}",
+      "Llama 3 405B");
+  ASSERT_TRUE(scenario);
+  const auto job = estimate::request_record().read(*scenario);
+  ASSERT_TRUE(job) << job.error().text();
   CampaignRequest request;
-  request.job.model = "llama-3.1-405b";
-  request.job.cluster = "dgx-h100";
-  request.job.devices = 16'384;
-  request.job.global_batch = 2048;
-  request.job.seq = 8192;
-  request.job.tp = 8;
-  request.job.pp = 16;
+  request.job = *job;
   request.spec.tokens = "15.6T";
   request.spec.restart = Seconds(600);
   const auto campaign = campaign_of(request);

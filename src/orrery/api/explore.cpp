@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "orrery/api/study_evaluator.hpp"
+#include "orrery/api/study_tree.hpp"
 #include "orrery/config/json.hpp"
 #include "orrery/config/record.hpp"
 #include "orrery/core/text.hpp"
@@ -116,10 +117,14 @@ std::vector<Diagnostic> mistakes(StudyInputs& inputs, const Study& study) {
     }
   }
   if (study.sensitivities) {
-    for (const std::string& path : study.sensitivities->paths) {
-      const auto value = inputs.value(all, path);
+    const Node& paths = *study.tree.find("sensitivity")->find("of");
+    for (const Node& path : paths.items) {
+      const auto value = inputs.value(all, path.scalar);
       if (!value) {
-        wrong.push_back({study.tree.find("sensitivity")->place, value.error().diagnostics.front().message});
+        wrong.push_back({path.place, value.error().diagnostics.front().message});
+      } else if (const auto doubled = scaled_value(*value, 2.0); !doubled) {
+        wrong.push_back({path.place, fmt::format("sensitivity of {}: {}", path.scalar,
+                                                 doubled.error().diagnostics.front().message)});
       }
     }
   }
@@ -241,9 +246,9 @@ Result<study::Store> opened_store(const StudyRequest& request, const Ready& read
   return store;
 }
 
-std::int64_t counted(const Study& study, StudyInputs& inputs, std::int64_t candidates) {
-  if (study.where.empty()) { return candidates; }
+std::int64_t counted(const Study& study, StudyInputs& inputs) {
   auto points = Points::make(study, inputs.facts());
+  if (points->has_all_candidates()) { return points->candidates(); }
   std::int64_t count = 0;
   while (points->next()) { ++count; }
   return count;
@@ -271,7 +276,6 @@ Result<std::optional<StudyAnswer>> explore(const std::string& data_directory, co
   const Study& study = ready->study;
   std::vector<std::unique_ptr<StudyInputs>> inputs_of_threads;
   const std::string hash = ready->info.hash;
-  ORRERY_TRY(all_points, Points::make(study, ready->inputs->facts()));
   const study::Work work{study, [&] { return *Points::make(study, ready->inputs->facts()); },
                          [&] { return std::make_unique<StudyEvaluator>(data_directory, study, hash); },
                          [&]() -> study::Facts {
@@ -288,7 +292,7 @@ Result<std::optional<StudyAnswer>> explore(const std::string& data_directory, co
     study::serve(work, options);
     return std::optional<StudyAnswer>();
   }
-  const std::int64_t points = counted(study, *ready->inputs, all_points.candidates());
+  const std::int64_t points = counted(study, *ready->inputs);
   if (points == 0) {
     const Node* where = study.tree.find("where");
     return fail(where != nullptr ? where->place : study.tree.place,
@@ -369,9 +373,8 @@ Result<PointFiles> point_files(const std::string& data_directory, const std::str
   ORRERY_TRY(points, Points::make(ready->study, ready->inputs->facts()));
   const auto point = points.skip_to(id);
   if (!point) {
-    return fail(Place{"", 0, 0, "--point"},
-                fmt::format("{} is not a point; the study has points 0 to {}", id,
-                            counted(ready->study, *ready->inputs, points.candidates()) - 1));
+    return fail(Place{"", 0, 0, "--point"}, fmt::format("{} is not a point; the study has points 0 to {}", id,
+                                                        counted(ready->study, *ready->inputs) - 1));
   }
   const ShownPoint shown = shown_point(data_directory, ready->study, *point);
   ORRERY_TRY(fields, ready->inputs->fields(shown.settings));

@@ -1,12 +1,14 @@
 #include "orrery/api/plan_simulation.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "orrery/api/faster.hpp"
+#include "orrery/api/flops_beyond.hpp"
 #include "orrery/api/inputs.hpp"
 #include "orrery/api/memory_over_time.hpp"
 #include "orrery/config/units_text.hpp"
@@ -222,6 +224,35 @@ Result<std::uint64_t> makespan_on(const hardware::Cluster& cluster, const Inputs
   return simulation.makespan_ns();
 }
 
+// The micro-batch and chunk of a kernel of a task. The kernels of a pair say in their names which pass they are of.
+// Under DualPipe micro-batches are counted per direction; those of the second one, chunk 1, follow those of the first.
+void set_task(const parallel::Program& program, const parallel::PipelineTask& task, results::SimulatedSpan& span) {
+  const bool is_pair = task.kind == parallel::PipelineTask::Kind::pair;
+  const bool is_forward = span.name.starts_with("forward.");
+  if (is_pair && !is_forward && !span.name.starts_with("backward.") && !span.name.starts_with("weight.")) { return; }
+  const bool is_paired = is_pair && !is_forward;
+  span.chunk = is_paired ? task.paired_chunk : task.chunk;
+  const auto& shape = program.pipeline;
+  const bool is_second = shape.schedule == parallel::ScheduleKind::dualpipe && span.chunk == 1;
+  span.micro_batch =
+      (is_paired ? task.paired_micro_batch : task.micro_batch) + (is_second ? shape.micro_batches / 2 : 0);
+}
+
+void add_tasks(const parallel::Program& program, const generate::JobGraphs& graphs, results::Simulation& simulation) {
+  std::map<std::int64_t, std::vector<generate::TaskNodes>> of_stages;
+  for (results::SimulatedSpan& span : simulation.spans) {
+    if (span.row != results::SimulatedSpan::Row::accelerator) { continue; }
+    const std::int64_t stage = static_cast<std::int64_t>(span.rank) / graphs.stage_ranks();
+    const auto [entry, is_new] = of_stages.try_emplace(stage);
+    if (is_new) { entry->second = graphs.tasks(graphs.first_rank(stage)); }
+    const auto& tasks = entry->second;
+    const auto after = std::upper_bound(tasks.begin(), tasks.end(), span.node,
+                                        [](std::uint64_t node, const auto& task) { return node < task.first; });
+    if (after == tasks.begin() || span.node >= std::prev(after)->end) { continue; }
+    set_task(program, std::prev(after)->task, span);
+  }
+}
+
 // Spans that nobody asked for are removed.
 void add_memory(const Inputs& inputs, const parallel::Program& program, const generate::JobGraphs& graphs,
                 const results::RankRuns<std::uint32_t>& simulated, bool keeps_spans, results::Simulation& simulation) {
@@ -254,9 +285,15 @@ Result<results::PlanSimulation> simulate_plan(const std::string& data_directory,
   ORRERY_TRY(folded, folded_job(inputs.cluster, classes, options));
   const results::RankRuns<std::uint32_t> simulated = folded.job.simulated;
   if (auto done = simulate_variants(folded.job, result); !done) { return tl::make_unexpected(std::move(done).error()); }
+  if (options.spans) { add_tasks(program, graphs, result.simulation); }
   if (options.memory) {
     add_memory(inputs, program, graphs, simulated, options.spans || options.tables || options.explain,
                result.simulation);
+  }
+  if (result.simulation.roofline && !job.is_inference()) {
+    results::Roofline& roofline = *result.simulation.roofline;
+    roofline.hfu_flops = result.estimate.hardware_flops.value();
+    roofline.beyond_hfu = flops_beyond_hfu(program, inputs.model, roofline.operations(), roofline.hfu_flops);
   }
   auto& warnings = result.simulation.warnings;
   if (!folded.unfolded_because.empty()) {

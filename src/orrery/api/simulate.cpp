@@ -37,7 +37,7 @@ Result<results::Simulation> simulate(const simulate::SimulationFiles& files, sim
   ORRERY_TRY(simulation, simulate_links(job, folding));
   if (!simulation.path) { return simulation; }
   simulate::SimulationFiles plain = files;
-  plain.spans = plain.tables = plain.explain = plain.roofline = plain.energy = false;
+  plain.spans = plain.tables = plain.explain = plain.roofline = plain.energy = plain.memory_over_time = false;
   for (const FasterMachine& faster : faster_machines(job)) {
     ORRERY_TRY(machine, simulate::read_machine(plain));
     faster.apply(machine);
@@ -104,7 +104,7 @@ Result<results::Simulation> explained(const hardware::Cluster& cluster, simulate
                                       const SimulateOn& simulate_on) {
   ORRERY_TRY(simulation, simulate_on(cluster, files));
   if (!simulation.path) { return simulation; }
-  files.spans = files.tables = files.explain = files.roofline = files.energy = false;
+  files.spans = files.tables = files.explain = files.roofline = files.energy = files.memory_over_time = false;
   const auto makespan_on = [&](const hardware::Cluster& faster) -> Result<std::uint64_t> {
     ORRERY_TRY(again, simulate_on(faster, files));
     return again.makespan_ns();

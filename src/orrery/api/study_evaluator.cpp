@@ -344,7 +344,7 @@ results::Sensitivity StudyEvaluator::sensitivity(const study::Point& point, cons
   const auto value = inputs_.value(point.settings, path);
   const auto scaled = value ? scaled_value(*value, factor) : value;
   if (!scaled) {
-    found.reason = one_line(scaled.error());
+    found.reason = scaled.error().diagnostics.front().message;
     return found;
   }
   StudyRow row;

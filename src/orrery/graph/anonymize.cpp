@@ -12,11 +12,10 @@ namespace orrery::graph {
 namespace {
 
 constexpr std::array kKept = {
-    keys::is_cpu_op,         keys::comm_type,   keys::comm_size,
-    keys::comm_src,          keys::comm_dst,    keys::comm_tag,
-    keys::comm_priority,     keys::pg_name,     keys::involved_dim,
-    keys::num_ops,           keys::tensor_size, keys::stream,
-    keys::start_time_ns,     keys::duration_ns, std::string_view("tensor_loc"),
+    keys::is_cpu_op,         keys::comm_type,     keys::comm_size,     keys::comm_src,
+    keys::comm_dst,          keys::comm_tag,      keys::comm_priority, keys::pg_name,
+    keys::involved_dim,      keys::num_ops,       keys::tensor_size,   keys::stream,
+    keys::in_switch,         keys::start_time_ns, keys::duration_ns,   std::string_view("tensor_loc"),
     std::string_view("tid"),
 };
 

@@ -63,6 +63,9 @@ inline constexpr std::string_view peer_group = "peer_group";
 inline constexpr std::string_view involved_dim = "involved_dim";  // bool per network dimension
 inline constexpr std::string_view num_ops = "num_ops";            // floating-point operations
 inline constexpr std::string_view tensor_size = "tensor_size";    // bytes
+// Tensors that a node reads and writes: lists of names, each followed by its bytes.
+inline constexpr std::string_view inputs = "inputs", outputs = "outputs";
+inline constexpr std::string_view in_switch = "in_switch";  // bool: a switch carries out the collective
 // Of a collective: the part of their rate, in millionths, that kernels of its ranks lose while it runs beside them.
 inline constexpr std::string_view slows_kernels = "slows_kernels_ppm";
 inline constexpr std::string_view stream = "stream";  // stream of the device

@@ -21,7 +21,11 @@ std::uint64_t hash_of(std::uint64_t a, std::uint64_t b, std::uint64_t c) {
 }  // namespace
 
 Routes::Routes(const Topology& topology)
-    : topology_(topology), first_(topology.nodes.size() + 1, 0), tables_(topology.nodes.size()), target_(kNoDevice) {
+    : topology_(topology),
+      first_(topology.nodes.size() + 1, 0),
+      closed_(topology.links.size(), 0),
+      tables_(topology.nodes.size()),
+      target_(kNoDevice) {
   for (const TopologyLink& link : topology.links) { ++first_[link.from + 1]; }
   for (std::size_t i = 0; i + 1 < first_.size(); ++i) { first_[i + 1] += first_[i]; }
   out_.resize(topology.links.size());
@@ -29,7 +33,16 @@ Routes::Routes(const Topology& topology)
   for (std::uint32_t i = 0; i < topology.links.size(); ++i) { out_[next[topology.links[i].from]++] = i; }
 }
 
-// Cables have both directions, so a search along the links out of a node finds the distances to it.
+void Routes::close(std::uint32_t link) {
+  closed_[link] = 1;
+  has_closed_ = true;
+  for (auto& table : tables_) { table.clear(); }
+  known_ways_.clear();
+  target_ = kNoDevice;
+}
+
+// Cables have both directions, so a search along the links out of a node, where the links back are open, finds the
+// distances to it.
 const std::vector<std::uint16_t>& Routes::distances_to(std::uint32_t node) {
   auto& table = tables_[node];
   if (!table.empty()) { return table; }
@@ -41,7 +54,7 @@ const std::vector<std::uint16_t>& Routes::distances_to(std::uint32_t node) {
     if (at < topology_.devices && at != node && !topology_.devices_forward) { continue; }
     for (std::uint32_t j = first_[at]; j < first_[at + 1]; ++j) {
       const std::uint32_t to = topology_.links[out_[j]].to;
-      if (table[to] != kFar) { continue; }
+      if (table[to] != kFar || closed_[out_[j] ^ 1U] != 0) { continue; }
       table[to] = static_cast<std::uint16_t>(table[at] + 1);
       reached.push_back(to);
     }
@@ -61,7 +74,7 @@ void Routes::prepare(std::uint32_t to) {
   }
   for (std::uint32_t j = first_[to]; j < first_[to + 1]; ++j) {
     const std::uint32_t node = topology_.links[out_[j]].to;
-    ends_.emplace_back(node, &distances_to(node));
+    if (closed_[out_[j] ^ 1U] == 0) { ends_.emplace_back(node, &distances_to(node)); }
   }
 }
 
@@ -69,6 +82,7 @@ std::uint16_t Routes::remaining(std::uint32_t node, std::uint32_t to) {
   prepare(to);
   if (node == to) { return 0; }
   std::uint16_t least = kFar;
+  if (ends_.empty()) { return least; }
   const std::uint16_t last = ends_.front().first == to ? 0 : 1;
   for (const auto& [end, table] : ends_) {
     if ((*table)[node] != kFar) { least = std::min(least, static_cast<std::uint16_t>((*table)[node] + last)); }
@@ -84,15 +98,20 @@ bool Routes::are_of_one_domain(std::uint32_t a, std::uint32_t b) const {
   return a / size == b / size;
 }
 
+// Whether the link into the switch of a scale-up domain still leads to a device there.
+bool Routes::is_way(std::uint32_t link, std::uint32_t to) {
+  return !has_closed_ || (closed_[link] == 0 && remaining(topology_.links[link].to, to) <= 1);
+}
+
 // The links out of a node that lead nearer to a device, in their order. Inside a scale-up domain that is the link to
 // its switch alone, although a leaf switch that both devices are on is as near.
 std::span<const std::uint32_t> Routes::ways(std::uint32_t node, std::uint32_t to) {
   if (are_of_one_domain(node, to)) {
     ways_.clear();
     for (std::uint32_t j = first_[node]; j < first_[node + 1]; ++j) {
-      if (topology_.links[out_[j]].level == 0) { ways_.push_back(out_[j]); }
+      if (topology_.links[out_[j]].level == 0 && is_way(out_[j], to)) { ways_.push_back(out_[j]); }
     }
-    return ways_;
+    if (!ways_.empty()) { return ways_; }
   }
   if (!topology_.devices_forward && node >= topology_.devices) { return ways_of_switch(node, to); }
   return scanned_ways(node, to);
@@ -108,7 +127,8 @@ std::span<const std::uint32_t> Routes::ways_of_switch(std::uint32_t node, std::u
   if (least == 0 && to < topology_.devices) {
     ways_.clear();
     for (std::uint32_t j = first_[to]; j < first_[to + 1]; ++j) {
-      if (topology_.links[out_[j]].to == node) { ways_.push_back(out_[j] ^ 1U); }
+      const std::uint32_t into = out_[j] ^ 1U;
+      if (topology_.links[out_[j]].to == node && closed_[into] == 0) { ways_.push_back(into); }
     }
     return ways_;
   }
@@ -131,7 +151,7 @@ std::span<const std::uint32_t> Routes::scanned_ways(std::uint32_t node, std::uin
   for (std::uint32_t j = first_[node]; j < first_[node + 1]; ++j) {
     const std::uint32_t next = topology_.links[out_[j]].to;
     const bool is_closed = next < topology_.devices && next != to && !topology_.devices_forward;
-    if (!is_closed && remaining(next, to) + 1 == left) { ways_.push_back(out_[j]); }
+    if (!is_closed && closed_[out_[j]] == 0 && remaining(next, to) + 1 == left) { ways_.push_back(out_[j]); }
   }
   ORRERY_ASSERT(!ways_.empty());
   return ways_;
@@ -148,13 +168,17 @@ void Routes::walk(std::uint32_t from, std::uint32_t to, Choose&& choose,
 }
 
 // Valiant's intermediate node: any switch, or any device if there are no switches.
-std::uint32_t Routes::middle(std::uint32_t from, std::uint32_t to, std::uint64_t seed) const {
+std::uint32_t Routes::middle(std::uint32_t from, std::uint32_t to, std::uint64_t seed) {
   const std::size_t scale_up =
       topology_.has_scale_up ? topology_.devices / static_cast<std::size_t>(topology_.levels.front().size) : 0;
   const bool has_switches = topology_.switches() > scale_up && !topology_.devices_forward;
   const std::size_t first = has_switches ? topology_.devices + scale_up : 0;
   const std::size_t count = has_switches ? topology_.switches() - scale_up : topology_.devices;
-  return static_cast<std::uint32_t>(first + hash_of(from, to, seed) % count);
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto via = static_cast<std::uint32_t>(first + (hash_of(from, to, seed) + i) % count);
+    if (!has_closed_ || (reaches(from, via) && reaches(via, to))) { return via; }
+  }
+  return to;
 }
 
 std::vector<std::uint32_t> Routes::route(std::uint32_t from, std::uint32_t to, std::uint64_t seed) {

@@ -2,6 +2,7 @@
 //
 // Shortest: the fewest links. Devices do not pass on traffic of others unless Topology::devices_forward; two devices of
 // one scale-up domain use its switch. Distances to a switch (or a device that forwards) are searched once and kept.
+// After close(), the policy chooses among the shortest routes that the other links leave.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,11 @@ class Routes {
   [[nodiscard]] std::vector<std::uint32_t> route_by_load(std::uint32_t from, std::uint32_t to,
                                                          std::span<const double> load);
 
+  // No route uses the link from now on. One direction of a cable.
+  void close(std::uint32_t link);
+  // Whether a route is left; route() and charge() need one.
+  [[nodiscard]] bool reaches(std::uint32_t from, std::uint32_t to) { return remaining(from, to) != kFar; }
+
   // Links on a shortest route.
   [[nodiscard]] std::uint32_t distance(std::uint32_t from, std::uint32_t to);
 
@@ -44,16 +50,19 @@ class Routes {
   [[nodiscard]] std::uint16_t remaining(std::uint32_t node, std::uint32_t to);
   void prepare(std::uint32_t to);
   [[nodiscard]] bool are_of_one_domain(std::uint32_t a, std::uint32_t b) const;
+  [[nodiscard]] bool is_way(std::uint32_t link, std::uint32_t to);
   [[nodiscard]] std::span<const std::uint32_t> ways(std::uint32_t node, std::uint32_t to);
   [[nodiscard]] std::span<const std::uint32_t> ways_of_switch(std::uint32_t node, std::uint32_t to);
   [[nodiscard]] std::span<const std::uint32_t> scanned_ways(std::uint32_t node, std::uint32_t to);
-  [[nodiscard]] std::uint32_t middle(std::uint32_t from, std::uint32_t to, std::uint64_t seed) const;
+  [[nodiscard]] std::uint32_t middle(std::uint32_t from, std::uint32_t to, std::uint64_t seed);
   template <class Choose>
   void walk(std::uint32_t from, std::uint32_t to, Choose&& choose, const std::function<void(std::uint32_t)>& take);
   void spread(std::uint32_t from, std::uint32_t to, double amount, std::vector<double>& load);
 
   const Topology& topology_;
-  std::vector<std::uint32_t> first_, out_;          // links out of a node
+  std::vector<std::uint32_t> first_, out_;  // links out of a node
+  std::vector<std::uint8_t> closed_;        // by link
+  bool has_closed_ = false;
   std::vector<std::vector<std::uint16_t>> tables_;  // by node; empty: not searched yet
   std::uint32_t target_;                            // the device of `ends_`
   std::vector<std::pair<std::uint32_t, const std::vector<std::uint16_t>*>>

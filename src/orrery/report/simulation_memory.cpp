@@ -1,4 +1,4 @@
-// Device memory of the ranks of a simulated plan over time.
+// Device memory of ranks over time.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -40,21 +40,25 @@ std::vector<MemoryClass> memory_classes(const results::MemoryOverTime& memory) {
 std::string memory_text(const results::Simulation& simulation) {
   if (!simulation.memory) { return {}; }
   const results::MemoryOverTime& memory = *simulation.memory;
+  const bool has_capacity = memory.capacity > 0;
   std::string text =
-      fmt::format("\ndevice memory over time: {} usable\n", config::format_bytes(Bytes(memory.capacity)));
+      has_capacity ? fmt::format("\ndevice memory over time: {} usable\n", config::format_bytes(Bytes(memory.capacity)))
+                   : "\ndevice memory over time\n";
   Table table;
   table.column("from rank", Table::Align::left).column("ranks").column("all the time").column("peak");
-  table.column("of usable").column("first reached").column("mean");
+  if (has_capacity) { table.column("of usable"); }
+  table.column("first reached").column("mean");
   constexpr std::size_t kMostRows = 12;
   const auto classes = memory_classes(memory);
   for (std::size_t i = 0; i < std::min(classes.size(), kMostRows); ++i) {
     const results::MemoryRank& row = *classes[i].row;
     constexpr double kNanosecond = 1e-9;
-    table.row({std::to_string(classes[i].first), std::to_string(classes[i].ranks),
-               config::format_bytes(Bytes(row.held)), config::format_bytes(Bytes(row.peak)),
-               percent(row.peak / memory.capacity),
-               config::format_seconds(Seconds(static_cast<double>(row.peak_ns) * kNanosecond)),
-               config::format_bytes(Bytes(row.mean))});
+    std::vector<std::string> cells = {std::to_string(classes[i].first), std::to_string(classes[i].ranks),
+                                      config::format_bytes(Bytes(row.held)), config::format_bytes(Bytes(row.peak))};
+    if (has_capacity) { cells.push_back(percent(row.peak / memory.capacity)); }
+    cells.push_back(config::format_seconds(Seconds(static_cast<double>(row.peak_ns) * kNanosecond)));
+    cells.push_back(config::format_bytes(Bytes(row.mean)));
+    table.row(std::move(cells));
   }
   text += table.text();
   if (classes.size() > kMostRows) { text += fmt::format("the first {} of {} classes\n", kMostRows, classes.size()); }
@@ -65,17 +69,19 @@ config::Node memory_json(const results::MemoryOverTime& memory) {
   const auto point_json = [](const results::MemoryPoint& point) {
     return config::json_object({{"time_ns", point.time_ns}, {"bytes", point.bytes}});
   };
-  return config::json_object({{"capacity_B", memory.capacity},
-                              {"classes", config::json_list(memory_classes(memory), [&](const MemoryClass& ranks) {
-                                 const results::MemoryRank& row = *ranks.row;
-                                 return config::json_object({{"first_rank", ranks.first},
-                                                             {"ranks", ranks.ranks},
-                                                             {"held_B", row.held},
-                                                             {"peak_B", row.peak},
-                                                             {"peak_ns", row.peak_ns},
-                                                             {"mean_B", row.mean},
-                                                             {"points", config::json_list(row.points, point_json)}});
-                               })}});
+  config::Node json = config::json_object({});
+  if (memory.capacity > 0) { config::add_fields(json, {{"capacity_B", memory.capacity}}); }
+  config::add_fields(json, {{"classes", config::json_list(memory_classes(memory), [&](const MemoryClass& ranks) {
+                               const results::MemoryRank& row = *ranks.row;
+                               return config::json_object({{"first_rank", ranks.first},
+                                                           {"ranks", ranks.ranks},
+                                                           {"held_B", row.held},
+                                                           {"peak_B", row.peak},
+                                                           {"peak_ns", row.peak_ns},
+                                                           {"mean_B", row.mean},
+                                                           {"points", config::json_list(row.points, point_json)}});
+                             })}});
+  return json;
 }
 
 }  // namespace orrery::report

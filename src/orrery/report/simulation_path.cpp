@@ -54,7 +54,8 @@ std::string parts_text(const CriticalPath& path) {
 std::string links_text(const CriticalPath& path) {
   constexpr std::size_t kMost = 6;
   Table table;
-  table.column("busiest link of calls on the path", Table::Align::left).column("calls").column("time").column("share");
+  table.column(path.crosses_links ? "link on the path" : "busiest link of calls on the path", Table::Align::left);
+  table.column(path.crosses_links ? "steps" : "calls").column("time").column("share");
   for (std::size_t i = 0; i < std::min(kMost, path.links.size()); ++i) {
     const results::PathLink& link = path.links[i];
     table.row({fmt::format("{} to {}", printable(link.from), printable(link.to)), std::to_string(link.steps),
@@ -174,7 +175,10 @@ config::Node path_json(const results::Simulation& simulation) {
         {{"name", row.name}, {"time_s", seconds_of(row.time_ps)}, {"share", share_of(row.time_ps, path.end_ps())}});
   };
   const auto link = [&](const results::PathLink& row) {
-    return json_object({{"from", row.from}, {"to", row.to}, {"calls", row.steps}, {"time_s", seconds_of(row.time_ps)}});
+    return json_object({{"from", row.from},
+                        {"to", row.to},
+                        {path.crosses_links ? "steps" : "calls", row.steps},
+                        {"time_s", seconds_of(row.time_ps)}});
   };
   const auto step = [&](const results::PathStep& row) {
     return json_object({{"rank", std::uint64_t{row.rank}},

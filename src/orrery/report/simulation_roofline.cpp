@@ -50,6 +50,20 @@ std::vector<RooflineClass> classes_of(const results::Roofline& roofline) {
   return classes;
 }
 
+std::string beyond_hfu_text(const results::Roofline& roofline) {
+  if (!(roofline.hfu_flops > 0)) { return {}; }
+  const auto percent_of_hfu = [&](double flops) {
+    return fmt::format("{:+.2f} %", flops / roofline.hfu_flops * 100.0);
+  };
+  std::string text =
+      fmt::format("operations of all ranks: {}, of the estimate's HFU: {}\n",
+                  config::format_flops(Flops(roofline.operations())), config::format_flops(Flops(roofline.hfu_flops)));
+  for (const results::FlopsPart& part : roofline.beyond_hfu) {
+    text += fmt::format("  {}  {}\n", percent_of_hfu(part.flops), part.name);
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string roofline_text(const results::Simulation& simulation) {
@@ -84,16 +98,16 @@ std::string roofline_text(const results::Simulation& simulation) {
   text += table.text();
   if (classes.size() > kMostRows) { text += fmt::format("the first {} of {} classes\n", kMostRows, classes.size()); }
   if (without > 0) { text += "kernels without num_ops and tensor_size are left out\n"; }
-  return text;
+  return text + beyond_hfu_text(roofline);
 }
 
 config::Node roofline_json(const results::Roofline& roofline) {
-  return json_object({{"peak_flops", roofline.peak_flops},
-                      {"memory_Bps", roofline.memory_Bps},
-                      {"classes", config::json_list(classes_of(roofline), [&](const RooflineClass& ranks) {
-                         const RooflineRank& row = ranks.row;
-                         return json_object(
-                             {{"first_rank", ranks.first},
+  config::Node json = json_object(
+      {{"peak_flops", roofline.peak_flops},
+       {"memory_Bps", roofline.memory_Bps},
+       {"classes", config::json_list(classes_of(roofline), [&](const RooflineClass& ranks) {
+          const RooflineRank& row = ranks.row;
+          return json_object({{"first_rank", ranks.first},
                               {"ranks", ranks.ranks},
                               {"operations", row.operations},
                               {"bytes", row.bytes},
@@ -107,7 +121,14 @@ config::Node roofline_json(const results::Roofline& roofline) {
                               {"flops_of_kernels", part(row.operations, roofline.peak_flops, row.kernel_ps)},
                               {"memory_of_run", part(row.bytes, roofline.memory_Bps, row.finish_ps)},
                               {"memory_of_kernels", part(row.bytes, roofline.memory_Bps, row.kernel_ps)}});
-                       })}});
+        })}});
+  if (!(roofline.hfu_flops > 0)) { return json; }
+  config::add_fields(json, {{"operations", roofline.operations()},
+                            {"hfu_flops", roofline.hfu_flops},
+                            {"beyond_hfu", config::json_list(roofline.beyond_hfu, [](const results::FlopsPart& part) {
+                               return json_object({{"name", part.name}, {"flops", part.flops}});
+                             })}});
+  return json;
 }
 
 }  // namespace orrery::report

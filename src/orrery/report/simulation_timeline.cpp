@@ -68,9 +68,11 @@ std::string simulation_timeline(const results::Simulation& simulation) {
       add(fmt::format(R"({{"ph":"M","name":"thread_name","pid":{},"tid":{},"args":{{"name":"{}"}}}})", span->rank, row,
                       row_name(row)));
     }
-    add(fmt::format(R"({{"ph":"X","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{"node":{}}}}})",
+    const std::string task =
+        span->micro_batch ? fmt::format(R"(,"micro_batch":{},"chunk":{})", *span->micro_batch, span->chunk) : "";
+    add(fmt::format(R"({{"ph":"X","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{"node":{}{}}}}})",
                     config::json_text(span->name), span->rank, row, microseconds(span->start_ns),
-                    microseconds(span->end_ns - span->start_ns), span->node));
+                    microseconds(span->end_ns - span->start_ns), span->node, task));
   }
   return text + "\n]}\n";
 }

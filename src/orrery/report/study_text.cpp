@@ -77,7 +77,7 @@ std::string study_text(const StudyEnd& end, TextStyle) {
   for (const auto& one : end.sensitivities) {
     const std::string result = one.step_time_s
                                    ? fmt::format("{:+.2f} %", 100.0 * (*one.step_time_s / one.base_step_time_s - 1.0))
-                                   : one.reason;
+                                   : "not computed: " + one.reason;
     text += fmt::format("  {} x {:.4g}: step time {}\n", one.path, one.factor, result);
   }
   return text;
@@ -122,7 +122,8 @@ std::string study_json(const StudyEnd& end) {
                                return config::json_object({{"path", one.path},
                                                            {"factor", one.factor},
                                                            {"step_time_s", one.step_time_s},
-                                                           {"base_step_time_s", one.base_step_time_s}});
+                                                           {"base_step_time_s", one.base_step_time_s},
+                                                           {"reason", one.reason}});
                              })}});
   return config::json_document(json);
 }

@@ -41,10 +41,10 @@ struct PathPart {
   friend bool operator==(const PathPart&, const PathPart&) = default;
 };
 
-// A link of a topology that is the busiest one of calls on the path.
+// A link that steps of the path cross; on a topology, the busiest one of calls on the path.
 struct PathLink {
   std::string from, to;
-  std::uint64_t steps = 0, time_ps = 0;  // of those calls
+  std::uint64_t steps = 0, time_ps = 0;  // of those steps or calls
 };
 
 // The same run, simulated with a faster resource.
@@ -58,7 +58,8 @@ struct CriticalPath {
   std::vector<PathStep> steps;           // from the start of the run to its end
   std::vector<PathActivity> activities;  // the largest part of the path first
   std::vector<PathPart> parts;           // the largest first
-  std::vector<PathLink> links;           // on a topology: the largest first
+  std::vector<PathLink> links;           // the largest first; empty where links are not known
+  bool crosses_links = false;            // the links are those that steps cross
   std::vector<Saving> savings;           // in the order of resources; set by the caller
 
   [[nodiscard]] std::uint64_t end_ps() const { return steps.empty() ? 0 : steps.back().end_ps; }

@@ -1,4 +1,4 @@
-// Device memory of ranks while a simulated plan runs: plain values.
+// Device memory of ranks while a simulated plan, or a graph with tensors, runs: plain values.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct MemoryPoint {
 };
 
 struct MemoryRank {
-  double held = 0;  // bytes, all the time: weights, gradients, optimizer state, buffers
+  double held = 0;  // bytes, all the time: of a plan, weights, gradients, optimizer state, buffers
   double peak = 0;
   std::uint64_t peak_ns = 0;        // when it is reached first
   double mean = 0;                  // over the run
@@ -27,7 +27,7 @@ struct MemoryRank {
 };
 
 struct MemoryOverTime {
-  double capacity = 0;  // bytes that a plan may use
+  double capacity = 0;  // bytes that a plan may use; of the device, under graphs on a cluster; 0: not known
   RankRuns<MemoryRank> ranks;
 };
 

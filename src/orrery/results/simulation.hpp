@@ -32,6 +32,9 @@ struct SimulatedSpan {
   std::uint64_t node = 0;  // id
   std::uint64_t start_ns = 0, end_ns = 0;
   std::string name;
+  // Of a kernel of a plan's training step: the micro-batch, 0 to m - 1, and the chunk of its pipeline stage.
+  std::optional<std::int64_t> micro_batch = {};
+  std::int32_t chunk = 0;
 };
 
 // Kernels of a rank with their operations and bytes of device memory, and those without such figures. Times without
@@ -46,9 +49,22 @@ struct RooflineRank {
   friend bool operator==(const RooflineRank&, const RooflineRank&) = default;
 };
 
+struct FlopsPart {
+  std::string name;
+  double flops = 0;
+};
+
 struct Roofline {
   double peak_flops = 0, memory_Bps = 0;  // of an accelerator: peaks
   RankRuns<RooflineRank> ranks;
+  double hfu_flops = 0;                    // of all ranks, as the estimate's HFU counts them; 0: not a training plan
+  std::vector<FlopsPart> beyond_hfu = {};  // operations of all ranks less those
+
+  [[nodiscard]] double operations() const {  // of all ranks
+    double sum = 0;
+    for (const auto& run : ranks.runs()) { sum += static_cast<double>(run.end - run.first) * run.value.operations; }
+    return sum;
+  }
 };
 
 struct EnergyPart {

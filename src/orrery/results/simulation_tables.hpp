@@ -45,7 +45,7 @@ struct SimulatedDimension {
   std::string topology;
   std::uint32_t ranks = 0;
   std::optional<std::uint64_t> messages, bytes;     // sent in it, each counted once; absent if not counted
-  std::uint64_t links = 0;                          // with traffic; 0 in congestion-unaware backends
+  std::uint64_t links = 0;                          // with traffic
   std::uint64_t link_messages = 0, link_bytes = 0;  // each message once per link
   std::uint64_t busy_ps = 0, busiest_ps = 0;        // of all links; of the busiest link
   std::uint64_t queued_ps = 0;

@@ -35,6 +35,8 @@ struct alignas(64) Chunk {
   std::uint32_t phase = 0;
   std::uint32_t exchange = kNone;  // direct_exchanges.hpp
   std::int64_t priority = 0;       // of its collective
+  std::uint64_t bytes = 0;         // at the start of its phase, where queues sort by it
+  bool by_bytes = false;           // it is sorted by them
 };
 
 // One collective node on one rank while it runs.
@@ -46,7 +48,16 @@ struct ActiveCollective {
   std::uint32_t first_number = 0;  // number of its first chunk
   std::uint32_t stride = 1;        // chunks whose numbers differ by this start in the same queue
   std::int64_t priority = 0;
-  std::vector<std::uint32_t> first_queue, first_tree;  // by phase: round-robin counters of the rank at the start
+  // Round-robin counters of the rank at the start: by phase; by dimension if chunks choose their order.
+  std::vector<std::uint32_t> first_queue, first_tree;
+  std::vector<const PhaseSequence*> orders;  // by chunk, if chunks choose the order of dimensions
+
+  [[nodiscard]] const PhaseSequence& sequence_of(std::uint32_t chunk) const {
+    return orders.empty() ? *sequence : *orders[chunk];
+  }
+  [[nodiscard]] std::uint32_t counter_of(std::uint32_t phase, const ChunkPhase& what) const {
+    return orders.empty() ? phase : what.dimension;
+  }
 };
 
 }  // namespace orrery::simulate

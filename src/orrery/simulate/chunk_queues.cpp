@@ -9,7 +9,12 @@ void ChunkQueues::insert(std::uint32_t id) {
   Chunk& chunk = chunks_[id];
   Queue& queue = queues_[chunk.queue];
   std::uint32_t before = queue.last;
-  while (before != kNone && !chunks_[before].started && chunks_[before].priority < chunk.priority) {
+  if (chunk.by_bytes) {
+    std::uint32_t behind = queue.waiting;
+    while (behind != kNone && chunks_[behind].bytes < chunk.bytes) { behind = chunks_[behind].after; }
+    before = behind == kNone ? queue.last : chunks_[behind].before;
+  }
+  while (!chunk.by_bytes && before != kNone && !chunks_[before].started && chunks_[before].priority < chunk.priority) {
     before = chunks_[before].before;
   }
   const std::uint32_t after = before == kNone ? queue.first : chunks_[before].after;

@@ -14,7 +14,8 @@ class ChunkQueues {
   // `width`: the number of chunks of a queue that may run concurrently.
   ChunkQueues(ChunkRegistry& chunks, std::size_t queues, std::uint32_t width);
 
-  // Inserts the chunk behind running chunks and chunks of equal or higher priority.
+  // Inserts the chunk behind running chunks and chunks of equal or higher priority; if by_bytes is set, behind running
+  // chunks and smaller ones.
   void insert(std::uint32_t chunk);
   void remove(std::uint32_t chunk);
   // Inserts the chunk, which waits, in front of `behind`, which is the first that waits.

@@ -234,8 +234,9 @@ Result<ClassJob> read_class_job(const hardware::Cluster& cluster, const ClassFil
   job.machine.explain = files.explain;
   job.machine.roofline = files.roofline;
   job.machine.energy = files.energy;
+  job.machine.memory_over_time = files.memory_over_time;
   job.machine.chunk_order = files.chunk_order;
-  job.machine.spans = files.spans || files.tables || files.explain;
+  job.machine.spans = files.spans || files.tables || files.explain || files.memory_over_time;
   job.egress = classes.egress;
   job.class_ranks = classes.class_ranks;
   for (const network::Extent& digit : classes.layout) {

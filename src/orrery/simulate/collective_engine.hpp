@@ -14,6 +14,7 @@
 #include "orrery/simulate/chunk_registry.hpp"
 #include "orrery/simulate/custom_collectives.hpp"
 #include "orrery/simulate/phase_runner.hpp"
+#include "orrery/simulate/themis.hpp"
 
 namespace orrery::simulate {
 
@@ -24,7 +25,7 @@ class CollectiveEngine {
   CollectiveEngine& operator=(const CollectiveEngine&) = delete;
 
   // A rank reaches a collective node: creates its chunks and starts those that may run.
-  void start(std::uint32_t rank, std::uint32_t node);
+  void start(std::uint32_t rank, std::uint32_t node, std::uint64_t now_ns);
 
   struct NodeOfRank {
     std::uint32_t rank = 0, node = 0;
@@ -52,6 +53,11 @@ class CollectiveEngine {
   };
 
   [[nodiscard]] const PhaseSequence& sequence_of(std::uint32_t rank, const NodeTask& task, std::uint64_t chunk);
+  [[nodiscard]] PhaseRequest request_of(const NodeTask& task, std::uint64_t chunk) const;
+  void order_chunks(ActiveCollective& collective, const NodeTask& task, const Split& split_size, std::uint64_t now_ns);
+  [[nodiscard]] const PhaseSequence& sequence_in_order(std::uint32_t rank, const NodeTask& task,
+                                                       const PhaseRequest& request);
+  void enter(std::uint32_t chunk);
   void reserve_queues_and_trees(ActiveCollective& collective, Collective kind);
   void take_numbers(ActiveCollective& collective);
   void create_chunks(std::uint32_t collective);
@@ -72,6 +78,17 @@ class CollectiveEngine {
   std::vector<RankCounters> counters_;  // by rank
   std::map<SequenceKey, std::unique_ptr<PhaseSequence>> sequences_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint8_t>, std::string> sticky_;  // rank, group, collective
+
+  // Chunks that choose the order of dimensions: the rank that reaches a chunk first computes its order for all ranks.
+  struct ChunkOrder {
+    std::vector<std::uint32_t> dimensions;
+    std::uint32_t ranks = 0;  // that have it
+  };
+  using OrderKey = std::tuple<std::uint8_t, std::uint64_t, std::uint16_t, std::vector<std::uint32_t>>;
+  ThemisLoads loads_;
+  std::uint64_t last_issue_ns_ = 0;            // of a collective of rank 0
+  std::map<std::uint32_t, ChunkOrder> known_;  // by number of the chunk
+  std::map<OrderKey, std::unique_ptr<PhaseSequence>> ordered_;
 };
 
 }  // namespace orrery::simulate

@@ -26,7 +26,9 @@ class PathFinder {
   [[nodiscard]] results::CriticalPath path() {
     find_slack();
     results::CriticalPath path;
-    walk_back(path);
+    source_.pieces.empty() ? walk_back(path) : add_pieces(source_.pieces, path);
+    std::reverse(path.steps.begin(), path.steps.end());
+    sort_parts(path);
     add_activities(path);
     return path;
   }
@@ -55,7 +57,7 @@ class PathFinder {
       count += static_cast<std::uint32_t>(job_.rank_graphs[rank].nodes.size());
     }
     nodes_.resize(count);
-    for (const PhysicalSpan& span : source_.nodes.spans()) {
+    for (const PhysicalSpan& span : source_.spans) {
       Node& node = nodes_[number(span.rank, span.node)];
       node.rank = span.rank;
       node.node = span.node;
@@ -67,7 +69,7 @@ class PathFinder {
   // Spans are in the order of ends, so a node comes after all that it waits for on its rank.
   void find_waits() {
     std::vector<std::uint32_t> in_slot(kSlots * job_.rank_graphs.size(), kNone);
-    for (const PhysicalSpan& span : source_.nodes.spans()) {
+    for (const PhysicalSpan& span : source_.spans) {
       const std::uint32_t self = number(span.rank, span.node);
       const RankGraph& graph = job_.rank_graphs[span.rank];
       for (const std::uint32_t child : graph.children_of(span.node)) {
@@ -75,7 +77,9 @@ class PathFinder {
         if (parent == kNone || nodes_[parent].end < span.end) { parent = self; }
       }
       const NodeTask& task = graph.nodes[span.node];
-      const bool has_slot = task.act == Act::busy && (task.slot == Slot::cpu || task.slot == Slot::gpu);
+      const bool has_slot = source_.has_communication_slot
+                                ? task.slot != Slot::none
+                                : task.act == Act::busy && task.slot != Slot::none && task.slot != Slot::comm;
       if (!has_slot) { continue; }
       std::uint32_t& before = in_slot[kSlots * span.rank + static_cast<std::size_t>(task.slot)];
       nodes_[self].slot_before = before;
@@ -133,12 +137,38 @@ class PathFinder {
     return found;
   }
 
+  // What the node waited for until it started.
+  std::uint32_t before_start(std::uint32_t self, std::uint64_t start, results::CriticalPath& path) {
+    Node& node = nodes_[self];
+    node.on_path = true;
+    std::uint32_t before = kNone;
+    for (const std::uint32_t other : {node.parent, node.slot_before}) {
+      if (other == kNone || nodes_[other].end > start) { continue; }
+      if (before == kNone || nodes_[before].end < nodes_[other].end) { before = other; }
+    }
+    const std::uint64_t from = before == kNone ? 0 : nodes_[before].end;
+    if (start > from) { add_wait(node, from, start, path); }
+    return before;
+  }
+
+  void add_wait(const Node& node, std::uint64_t from, std::uint64_t start, results::CriticalPath& path) {
+    const char* name = "before the start of the node";
+    path.steps.push_back({node.rank, task(node).id, activity_of(name), "", from, start});
+    parts_[name] += start - from;
+  }
+
   void walk_back(results::CriticalPath& path) {
     const auto last =
         std::max_element(nodes_.begin(), nodes_.end(), [](const Node& a, const Node& b) { return a.end < b.end; });
     if (last == nodes_.end()) { return; }
     for (auto self = static_cast<std::uint32_t>(last - nodes_.begin()); self != kNone;) {
       Node& node = nodes_[self];
+      node.on_path = true;
+      std::uint64_t first = 0;
+      if (const std::uint32_t found = follow_trace(node, first, path); found != kNone) {
+        self = before_start(found, first, path);
+        continue;
+      }
       const std::uint32_t before = last_wait(node);
       node.on_path = true;
       const std::uint64_t start = before == kNone ? release(node) : nodes_[before].end;
@@ -146,8 +176,33 @@ class PathFinder {
       if (before == kNone && start > 0) { add_late_start(node, start, path); }
       self = before;
     }
-    std::reverse(path.steps.begin(), path.steps.end());
-    sort_parts(path);
+  }
+
+  // The pieces that led to the end of the node: returns the node that the first of them waited for, at `start`.
+  std::uint32_t follow_trace(const Node& node, std::uint64_t& start, results::CriticalPath& path) {
+    if (!source_.trace || (node.collective == kNone && task(node).act != Act::send)) { return kNone; }
+    const auto trace = source_.trace({node.rank, node.node, node.start, node.end});
+    if (!trace || trace->pieces.empty()) { return kNone; }
+    add_pieces(trace->pieces, path);
+    start = trace->pieces.back().start;
+    return number(trace->rank, trace->node);
+  }
+
+  void add_pieces(const std::vector<PathPiece>& pieces, results::CriticalPath& path) {
+    for (const PathPiece& piece : pieces) {
+      const bool has_node = piece.node != kNone;
+      if (has_node) { nodes_[number(piece.rank, piece.node)].on_path = true; }
+      const NodeTask task = has_node ? job_.rank_graphs.task(piece.rank, piece.node) : NodeTask();
+      const std::uint32_t activity = activity_of(has_node ? source_.activity(task) : "waiting for others");
+      path.steps.push_back({piece.rank, task.id, activity, piece.name, piece.start, piece.end});
+      for (const auto& [name, time] : piece.parts) {
+        if (time > 0) { parts_[name] += time; }
+      }
+      if (piece.from.empty()) { continue; }
+      auto& [steps, time] = traced_links_[{piece.from, piece.to}];
+      ++steps;
+      time += piece.end - piece.start;
+    }
   }
 
   void add_step(const Node& node, std::uint64_t start, results::CriticalPath& path) {
@@ -180,6 +235,10 @@ class PathFinder {
     for (const auto& [name, time] : parts_) { path.parts.push_back({name, time}); }
     std::stable_sort(path.parts.begin(), path.parts.end(),
                      [](const auto& a, const auto& b) { return a.time_ps > b.time_ps; });
+    path.crosses_links = !traced_links_.empty();
+    for (const auto& [ends, use] : traced_links_) {
+      path.links.push_back({ends.first, ends.second, use.first, use.second});
+    }
     for (const auto& [link, use] : links_) {
       auto [from, to] = source_.ends_of_link(link);
       path.links.push_back({std::move(from), std::move(to), use.first, use.second});
@@ -327,6 +386,7 @@ class PathFinder {
   std::vector<std::string> activity_names_;
   std::map<std::string, std::uint64_t> parts_;
   std::map<std::uint32_t, std::pair<std::uint64_t, std::uint64_t>> links_;  // steps, picoseconds
+  std::map<std::pair<std::string, std::string>, std::pair<std::uint64_t, std::uint64_t>> traced_links_;
 };
 
 }  // namespace

@@ -28,6 +28,7 @@ class CustomCollectives {
   void start(std::uint32_t id, const Chunk& chunk, const GroupMembers& group, const std::string& prefix);
   // A step of a run has ended: its chunk, if that was the last one.
   [[nodiscard]] std::optional<std::uint32_t> end_step(std::uint32_t run, std::uint32_t step);
+  [[nodiscard]] std::uint32_t chunk_of(std::uint32_t run) const { return runs_[run].chunk; }
 
  private:
   struct Run {

@@ -2,8 +2,8 @@
 
 namespace orrery::simulate {
 
-// With more dimensions the time of a message depends on its ends, on a ring on their distance; links, ready-to-receive
-// messages and the shared bus handle single messages.
+// With more dimensions the time of a message depends on its ends, on a ring on their distance; links, tables of links,
+// ready-to-receive messages and the shared bus handle single messages.
 DirectExchanges::DirectExchanges(const SimulationJob& job, EventQueue& events, ChunkRegistry& chunks,
                                  MessageNetwork& network)
     : job_(job),
@@ -12,7 +12,7 @@ DirectExchanges::DirectExchanges(const SimulationJob& job, EventQueue& events, C
       network_(network),
       possible_(!is_folded(job) && job.backend == Backend::congestion_unaware && job.network.dimensions.size() == 1 &&
                 job.network.dimensions.front().topology != Topology::Ring && !job.system.rendezvous &&
-                !job.system.bus) {}
+                !job.system.bus && !job.tables && !job.explain) {}
 
 bool DirectExchanges::can_hold(const ChunkPhase& phase) const {
   return possible_ && phase.method == CollectiveAlgorithm::direct && phase.message != 0;

@@ -1,6 +1,7 @@
 #include "orrery/simulate/equal_files.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstring>
 #include <limits>
@@ -46,6 +47,14 @@ class OpenFile {
 
   // False if it could not be opened.
   [[nodiscard]] bool find(struct ::stat& into) const { return file_ >= 0 && ::fstat(file_, &into) == 0; }
+
+  // Bytes of a regular file that were read: fewer than the buffer has only if the file ends there, 0 if it cannot be
+  // read.
+  template <std::size_t Most>
+  [[nodiscard]] std::uint64_t read_once(std::array<char, Most>& into) const {
+    const ssize_t count = file_ >= 0 ? ::read(file_, into.data(), into.size()) : 0;
+    return count < 0 ? 0 : static_cast<std::uint64_t>(count);
+  }
 
   // Reads up to `most` bytes, fewer only at the end of the file or if it cannot be read.
   [[nodiscard]] std::uint64_t read(char* into, std::uint64_t most) const {
@@ -141,17 +150,21 @@ class Comparison {
     return path.empty() || ::stat(path.c_str(), &found) != 0 ? Contents() : contents_of(found);
   }
 
-  // With its bytes, if it is short and not too many are kept.
+  // Of a regular file: with its bytes, if it is short and not too many are kept. A short file is opened, read and
+  // closed; its size is where reading ends.
   static Contents short_file(const std::string& path, std::atomic<std::uint64_t>& kept) {
     const OpenFile file(path);
+    std::array<char, kBeginning + 1> buffer;  // NOLINT(*-member-init): filled by read()
+    const std::uint64_t size = kept < kMostKept ? file.read_once(buffer) : buffer.size();
+    if (size > 0 && size <= kBeginning && kept.fetch_add(size) + size <= kMostKept) {
+      Contents contents;
+      contents.size = size;
+      contents.is_known = true;
+      contents.bytes.assign(buffer.data(), size);
+      return contents;
+    }
     struct ::stat found{};
-    if (!file.find(found)) { return {}; }
-    Contents contents = contents_of(found);
-    const std::uint64_t size = contents.size;
-    if (!contents.is_known || size > kBeginning || kept.fetch_add(size) + size > kMostKept) { return contents; }
-    contents.bytes.resize(size);
-    if (file.read(contents.bytes.data(), size) != size) { return {}; }
-    return contents;
+    return file.find(found) ? contents_of(found) : Contents();
   }
 
   void match_links() {

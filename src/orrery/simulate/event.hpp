@@ -29,6 +29,7 @@ enum class EventKind : std::uint8_t {
   memory_end,           // node `ref` of `rank`
   server_free,          // memory server `ref`
   custom_step_end,      // step `extra` of custom run `ref`
+  switch_reduced,       // the switch has reduced the messages of the group of chunk `ref`
   bus_step,             // `extra` at port `flag` of the bus of `rank`
 };
 
@@ -47,36 +48,51 @@ struct Event {
   return true;
 }
 
+// Is told of every event that is registered.
+class EventObserver {
+ public:
+  EventObserver() = default;
+  EventObserver(const EventObserver&) = delete;
+  EventObserver& operator=(const EventObserver&) = delete;
+  virtual ~EventObserver() = default;
+  virtual void registered(engine::Time time, const Event& event) = 0;
+};
+
 // The event kernel. Of a folded run (is_folded(job)), Event::rank is a label of the certificate; of an event that is
 // registered, the rank that registers it.
 class EventQueue : public engine::Kernel<Event> {
  public:
   using Kernel::Kernel;
 
-  void set_certificate(OrderCertificate& certificate) { certificate_ = &certificate; }
+  // One of them, before the run.
+  void set_certificate(OrderCertificate& certificate) { certificate_ = &certificate, is_watched_ = true; }
+  void set_observer(EventObserver& observer) { observer_ = &observer, is_watched_ = true; }
 
   void at(engine::Time time, const Event& event) {
-    if (certificate_ != nullptr) [[unlikely]] { return Kernel::at(time, labelled(time, event.rank, event)); }
+    if (is_watched_) [[unlikely]] { return Kernel::at(time, watched(time, event.rank, event)); }
     Kernel::at(time, event);
   }
   void after(std::uint32_t lane, engine::Time delay, const Event& event) {
-    if (certificate_ != nullptr) [[unlikely]] { return Kernel::after(lane, delay, labelled(now() + delay, 0, event)); }
+    if (is_watched_) [[unlikely]] { return Kernel::after(lane, delay, watched(now() + delay, 0, event)); }
     Kernel::after(lane, delay, event);
   }
-  // Not in folded runs.
+  // Neither in folded nor in observed runs.
   template <class Join>
   void after(std::uint32_t lane, engine::Time delay, const Event& event, Join&& join) {
-    ORRERY_ASSERT(certificate_ == nullptr);
+    ORRERY_ASSERT(!is_watched_);
     Kernel::after(lane, delay, event, std::forward<Join>(join));
   }
 
  private:
-  [[nodiscard]] Event labelled(engine::Time time, std::uint32_t source, Event event) const {
-    event.rank = certificate_->label(time, source);
+  [[nodiscard]] Event watched(engine::Time time, std::uint32_t source, Event event) const {
+    if (observer_ != nullptr) { observer_->registered(time, event); }
+    if (certificate_ != nullptr) { event.rank = certificate_->label(time, source); }
     return event;
   }
 
   OrderCertificate* certificate_ = nullptr;
+  EventObserver* observer_ = nullptr;
+  bool is_watched_ = false;
 };
 
 inline constexpr std::uint64_t kChunkTag = std::uint64_t{1} << 63;  // tags of chunks are never those of nodes,

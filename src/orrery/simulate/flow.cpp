@@ -15,6 +15,7 @@
 #include "orrery/simulate/flow_machine.hpp"
 #include "orrery/simulate/physical_result.hpp"
 #include "orrery/simulate/tables.hpp"
+#include "orrery/simulate/tensor_memory.hpp"
 
 namespace orrery::simulate {
 
@@ -69,7 +70,7 @@ std::string activity_of(const FlowJob& flow, const NodeTask& task) {
 }
 
 results::CriticalPath path_of(const FlowJob& flow, const FlowMachine& machine) {
-  return critical_path({flow.job, machine.nodes(), machine.match(),
+  return critical_path({flow.job, machine.nodes().spans(), machine.match(),
                         [&](const NodeTask& task) { return activity_of(flow, task); },
                         [&](std::uint32_t rank, std::uint32_t node) { return machine.parts_of(rank, node); },
                         [&](std::uint32_t rank) { return flow.ranks_for(rank); },
@@ -127,6 +128,15 @@ results::Simulation result_of(const FlowJob& flow, const FlowMachine& machine) {
       rows.add(run.end - run.first, simulation.roofline->ranks[run.value]);
     }
     simulation.roofline->ranks = std::move(rows);
+  }
+  if (flow.job.memory_over_time) {
+    simulation.memory = tensor_memory(flow.job, simulation);
+    simulation.memory->capacity = flow.cluster.accelerator.memory.value();
+    results::RankRuns<results::MemoryRank> rows;
+    for (const auto& run : flow.simulated.runs()) {
+      rows.add(run.end - run.first, simulation.memory->ranks[run.value]);
+    }
+    simulation.memory->ranks = std::move(rows);
   }
   if (flow.job.energy) { simulation.energy = energy_of(flow, machine, simulation); }
   name_ranks(flow, simulation);

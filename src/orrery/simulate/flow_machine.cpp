@@ -68,7 +68,7 @@ void FlowMachine::handle(const PhysicalEvent& event) {
       return;
     case PhysicalEventKind::kernel_end: return end_kernel(event.ref, event.extra);
     case PhysicalEventKind::rank_start: return nodes_.free_roots(event.ref);
-    case PhysicalEventKind::link_change: return change_link(flow_job_.changes[event.ref]);
+    case PhysicalEventKind::link_change: return change_link(event.ref);
     case PhysicalEventKind::memory_request:
     case PhysicalEventKind::memory_end:
     case PhysicalEventKind::request:
@@ -263,7 +263,9 @@ Bytes FlowMachine::whole_buffer(const NodeTask& task) const {
 
 const FlowMachine::Call& FlowMachine::collective_call(const NodeTask& task) {
   const auto [found, is_new] = calls_.try_emplace({task.group, task.collective, task.amount});
-  if (!is_new) { return found->second; }
+  if (!is_new && found->second.routes == routes_) { return found->second; }
+  found->second = {};
+  found->second.routes = routes_;
   const network::Group& shape = flow_job_.groups[task.group].shape;
   const Bytes bytes = whole_buffer(task);
   if (order_chunks(task, found->second)) { return found->second; }
@@ -339,7 +341,9 @@ const FlowMachine::Call& FlowMachine::message_call(std::uint32_t rank, const Ran
   const std::uint16_t dimension = peer.dimensions;
   const auto [found, is_new] =
       transfers_.try_emplace({bytes, dimension, topology_ ? rank : 0, topology_ ? peer.rank : 0});
-  if (!is_new) { return found->second; }
+  if (!is_new && found->second.routes == routes_) { return found->second; }
+  found->second = {};
+  found->second.routes = routes_;
   const network::Traffic traffic = fabric_.transfer_traffic(Bytes(static_cast<double>(bytes)), dimension);
   const FlowShare share = share_of(traffic.ports[0].out, traffic.price.time);
   found->second.time = picoseconds(traffic.price.time);

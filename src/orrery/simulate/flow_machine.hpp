@@ -95,6 +95,7 @@ class FlowMachine {
     CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
     std::vector<Load> loads;
     std::vector<PortDemand> links;  // of the topology
+    std::uint32_t routes = 0;       // routes_ when `links` was found
   };
   struct Message {
     Continuation sender, receiver;  // nodes; the receiver none until it is matched
@@ -126,7 +127,10 @@ class FlowMachine {
   void receive(std::uint32_t rank, std::uint32_t node);
   void match(Message& message, const Continuation& receiver);
   void end_flow(std::uint32_t flow);
-  void change_link(const FlowJob::PortChange& change);
+  void change_link(std::uint32_t change);
+  [[nodiscard]] bool is_last_of_link(std::uint32_t change) const;
+  void reroute(std::uint32_t port);
+  void reroute_flow(std::uint32_t flow);
   [[noreturn]] void stop_at_stalled() const;
   void start_flow(std::uint64_t time, const FlowKind& kind, const Use& use);
   [[nodiscard]] const Call& collective_call(const NodeTask& task);
@@ -181,6 +185,7 @@ class FlowMachine {
   bool has_ordered_ = false;  // a call whose chunks choose their order
   std::optional<std::uint32_t> apart_;
   std::set<std::uint32_t> stalled_;  // flows that wait for a link to come back
+  std::uint32_t routes_ = 0;         // times that links have failed for good
 };
 
 }  // namespace orrery::simulate

@@ -22,24 +22,60 @@ std::uint32_t Flows::start(std::uint64_t now, std::uint64_t alone, std::uint32_t
   flow.demands.assign(demands.begin(), demands.end());
   for (PortDemand& demand : flow.demands) { demand.share = std::max(demand.share, kLeastShare); }
   flow.left = Wide{alone} << kShareBits;
+  flow.alone = alone;
   flow.since = now;
-  flow.largest = kLeastShare;
   flow.speed = 0;
   flow.kind = kind;
   flow.limit = kNone;
+  occupy(number);
+  started_.push_back(number);
+  return number;
+}
+
+// Adds what is left of the flow to its ports.
+void Flows::occupy(std::uint32_t number) {
+  Flow& flow = flows_[number];
+  flow.largest = kLeastShare;
+  const auto left = static_cast<std::uint64_t>(flow.left >> kShareBits);
   for (const PortDemand& demand : flow.demands) {
     ORRERY_ASSERT(demand.share <= kWholeShare);
     Port& port = ports_[demand.port];
     port.users.push_back({number, demand.copies, demand.share});
     port.asked += demand.copies * demand.share;
-    const auto busy = demand.copies * static_cast<std::uint64_t>((Wide{alone} * demand.share) >> kShareBits);
+    const auto busy = demand.copies * static_cast<std::uint64_t>((Wide{left} * demand.share) >> kShareBits);
     port.busy += busy;
-    if (demand.port >= watched_) { port_uses_[{kind, demand.port}].busy += busy; }
+    if (demand.port >= watched_) { port_uses_[{flow.kind, demand.port}].busy += busy; }
     flow.largest = std::max(flow.largest, demand.share);
     mark(demand.port);
   }
+}
+
+void Flows::replace(std::uint64_t now, std::uint32_t number, std::uint64_t alone, std::span<const PortDemand> demands) {
+  Flow& flow = flows_[number];
+  take(now, number);
+  const auto left = static_cast<std::uint64_t>(flow.left >> kShareBits);
+  for (const PortDemand& demand : flow.demands) {  // what it will not use after all
+    const auto busy = demand.copies * static_cast<std::uint64_t>((Wide{left} * demand.share) >> kShareBits);
+    ports_[demand.port].busy -= busy;
+    if (demand.port >= watched_) { port_uses_[{flow.kind, demand.port}].busy -= busy; }
+  }
+  leave(now, number);
+  flow.demands.assign(demands.begin(), demands.end());
+  for (PortDemand& demand : flow.demands) { demand.share = std::max(demand.share, kLeastShare); }
+  if (flow.alone > 0) {
+    flow.left = flow.left / flow.alone * alone + flow.left % flow.alone * alone / flow.alone;
+    flow.alone = alone;
+  }
+  flow.speed = 0;
+  flow.limit = kNone;
+  occupy(number);
   started_.push_back(number);
-  return number;
+}
+
+std::vector<std::uint32_t> Flows::users(std::uint32_t port) const {
+  std::vector<std::uint32_t> flows;
+  for (const User& user : ports_[port].users) { flows.push_back(user.flow); }
+  return flows;
 }
 
 void Flows::mark(std::uint32_t port) {
@@ -55,7 +91,12 @@ void Flows::set_capacity(std::uint32_t port, FlowShare capacity) {
 }
 
 void Flows::end(std::uint64_t now, std::uint32_t number) {
-  Flow& flow = flows_[number];
+  leave(now, number);
+  flows_.give_back(number);
+}
+
+void Flows::leave(std::uint64_t now, std::uint32_t number) {
+  const Flow& flow = flows_[number];
   for (const PortDemand& demand : flow.demands) {  // who shared its ports until now
     if (ports_[demand.port].asked <= ports_[demand.port].capacity) { continue; }
     for (const User& user : ports_[demand.port].users) {
@@ -71,7 +112,6 @@ void Flows::end(std::uint64_t now, std::uint32_t number) {
     if (port.asked > port.capacity) { mark(demand.port); }
     port.asked -= demand.copies * demand.share;
   }
-  flows_.give_back(number);
 }
 
 std::uint64_t Flows::ends_at(std::uint64_t now, std::uint32_t number) const {

@@ -60,6 +60,10 @@ class Flows {
                                     std::span<const PortDemand> demands);
   // From now on the port carries this part of its bandwidth; 0: nothing.
   void set_capacity(std::uint32_t port, FlowShare capacity);
+  // The rest of the flow goes on over other ports, on which the whole of it takes `alone` picoseconds.
+  void replace(std::uint64_t now, std::uint32_t flow, std::uint64_t alone, std::span<const PortDemand> demands);
+  // The flows that use a port.
+  [[nodiscard]] std::vector<std::uint32_t> users(std::uint32_t port) const;
   // The flow ends now, as settle() said; its number can be used again.
   void end(std::uint64_t now, std::uint32_t flow);
 
@@ -89,6 +93,7 @@ class Flows {
   struct Flow {
     std::vector<PortDemand> demands;
     Wide left = 0;  // picoseconds at full speed x 2^32
+    std::uint64_t alone = 0;
     std::uint64_t since = 0;
     FlowShare largest = 0;  // of its shares
     FlowShare speed = 0;
@@ -122,6 +127,8 @@ class Flows {
   void take(std::uint64_t now, std::uint32_t flow);
   void note_meetings(const Flow& flow, std::uint64_t length);
   void mark(std::uint32_t port);
+  void occupy(std::uint32_t flow);
+  void leave(std::uint64_t now, std::uint32_t flow);
 
   std::uint32_t classes_;
   bool shared_;

@@ -39,7 +39,7 @@ class GraphFields {
   [[nodiscard]] const Failure& failure() const { return failure_; }
 
   Key is_cpu_op, num_ops, tensor_size, comm_type, comm_size, comm_src, comm_dst, comm_tag, comm_priority, pg_name,
-      involved_dim, slows_kernels, exact_duration;
+      involved_dim, slows_kernels, in_switch, inputs, outputs, exact_duration;
 
  private:
   [[nodiscard]] Place place(std::uint64_t id) const;

@@ -40,6 +40,9 @@ struct Network {
 
 enum class Scheduling : std::uint8_t { LIFO, FIFO, EXPLICIT };
 enum class Optimization : std::uint8_t { baseline, localBWAware };
+// Of ASTRA-sim 1.0: the order of dimensions of a chunk, and which chunk a dimension takes next.
+enum class InterDimension : std::uint8_t { baseline, themis };
+enum class IntraDimension : std::uint8_t { fifo, smallest_first };
 
 // The LogGP model of the bus between an accelerator and its memory, instead of the fixed endpoint delay.
 struct SharedBus {
@@ -50,12 +53,14 @@ struct SharedBus {
 struct System {
   Scheduling scheduling = Scheduling::LIFO;
   Optimization optimization = Optimization::baseline;
-  std::uint32_t splits = 1;              // preferred-dataset-splits
-  std::uint32_t active_chunks = 1;       // active-chunks-per-dimension
-  std::uint64_t endpoint_delay_ns = 10;  // scaled
-  std::uint64_t reduction_delay_ns = 1;  // local-reduction-delay, of the shared bus only
-  double local_memory_gb = 0;            // local-mem-bw, 1e9 bytes per second; 0: reductions are free
-  double peak_tflops = 0;                // peak-perf
+  InterDimension inter_dimension = InterDimension::baseline;  // inter-dimension-scheduling
+  IntraDimension intra_dimension = IntraDimension::fifo;      // intra-dimension-scheduling, only with themis
+  std::uint32_t splits = 1;                                   // preferred-dataset-splits
+  std::uint32_t active_chunks = 1;                            // active-chunks-per-dimension
+  std::uint64_t endpoint_delay_ns = 10;                       // scaled
+  std::uint64_t reduction_delay_ns = 1;                       // local-reduction-delay, of the shared bus only
+  double local_memory_gb = 0;  // local-mem-bw, 1e9 bytes per second; 0: reductions are free
+  double peak_tflops = 0;      // peak-perf
   bool roofline = false;
   bool replay_only = false;
   bool recorded_first = false;   // physical: a recorded duration goes before the roofline

@@ -272,6 +272,13 @@ Result<void> complete(SimulationJob& job) {
     return fail(fmt::format("--backend congestion-aware: {} dimensions are not built yet; valid: 1, as in ASTRA-sim",
                             job.network.dimensions.size()));
   }
+  const bool has_tensors = std::any_of(job.rank_graphs.begin(), job.rank_graphs.end(),
+                                       [](const RankGraph& graph) { return !graph.tensors.empty(); });
+  if (job.memory_over_time && !has_tensors) {
+    return fail(Place{{}, 0, 0, "--memory"},
+                "needs a plan, or graphs whose nodes list their tensors (attributes inputs and outputs: names, each "
+                "followed by its bytes)");
+  }
   const std::uint32_t ranks = job.network.ranks();
   std::set<std::tuple<std::string, std::uint32_t, Collective, std::uint64_t>> checked;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
@@ -297,7 +304,8 @@ Result<SimulationJob> read_machine(const SimulationFiles& files) {
   job.backend = files.backend;
   job.explain = files.explain;
   job.roofline = files.roofline;
-  job.spans = files.spans || files.tables || files.explain;
+  job.memory_over_time = files.memory_over_time;
+  job.spans = files.spans || files.tables || files.explain || files.memory_over_time;
   job.tables = files.tables;
   Failure failure;
   const auto take = [&](auto& into, auto&& result) {
@@ -308,7 +316,7 @@ Result<SimulationJob> read_machine(const SimulationFiles& files) {
     }
   };
   take(job.network, read_network(files.network, files.semantics, job.warnings));
-  take(job.system, read_system(files.system, files.flags, job.warnings));
+  take(job.system, read_system(files.system, files.flags, files.semantics, job.warnings));
   if (!files.memory.empty()) { take(job.memory, read_memory(files.memory, job.warnings)); }
   if (!files.groups.empty()) {
     const std::uint32_t ranks = job.network.dimensions.empty() ? 0xFFFFFFFF : job.network.ranks();
@@ -338,7 +346,8 @@ CompileContext compile_context(const SimulationJob& job, const GroupIndex& group
           static_cast<std::uint32_t>(job.network.dimensions.size()),
           job.spans,
           job.semantics,
-          job.roofline};
+          job.roofline,
+          job.memory_over_time};
 }
 
 Place place_of(const SimulationJob& job, std::uint32_t rank, std::uint64_t node_id) {

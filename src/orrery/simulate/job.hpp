@@ -35,11 +35,12 @@ struct SimulationJob {
   Warnings warnings;
   // Why custom collectives would not end with their own messages only; messages of nodes may complete them.
   std::vector<Diagnostic> possible_deadlocks;
-  bool spans = false;     // record the start and end of every node
-  bool tables = false;    // collect results::SimulationTables; needs spans
-  bool explain = false;   // find results::CriticalPath, under physical semantics; needs spans
-  bool roofline = false;  // find results::Roofline, under physical semantics
-  bool energy = false;    // find results::SimulatedEnergy, back end flow
+  bool spans = false;             // record the start and end of every node
+  bool tables = false;            // collect results::SimulationTables; needs spans
+  bool explain = false;           // find results::CriticalPath; needs spans
+  bool roofline = false;          // find results::Roofline, under physical semantics
+  bool energy = false;            // find results::SimulatedEnergy, back end flow
+  bool memory_over_time = false;  // find results::MemoryOverTime from the tensors of graphs; needs spans
   std::optional<network::ChunkOrder> chunk_order = {};  // of collectives over several dimensions, back end flow
 };
 
@@ -53,6 +54,7 @@ struct SimulationFiles {
   Semantics semantics = Semantics::astra_sim;
   Backend backend = Backend::congestion_unaware;
   bool spans = false, tables = false, explain = false, roofline = false, energy = false;  // see SimulationJob
+  bool memory_over_time = false;                        // the same; every rank is simulated then
   std::vector<Straggler> stragglers;                    // physical semantics; every rank is simulated then
   std::vector<LinkChange> link_changes;                 // back end flow; every rank is simulated then
   std::uint32_t copies = 1;                             // of graphs on a cluster: see copy_ranks

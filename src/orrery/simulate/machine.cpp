@@ -18,8 +18,9 @@ Machine::Machine(const SimulationJob& job)
       servers_(job.memory.servers(job.network.ranks())) {}
 
 void Machine::run() {
+  if (job_.explain) { events_.set_observer(log_.emplace()); }
   start_all();
-  events_.run(Handler{*this});
+  log_ ? events_.run(LoggedHandler{*this}) : events_.run(Handler{*this});
   runner_.end_run();
 }
 
@@ -71,6 +72,7 @@ void Machine::handle_folded(Event event) {
     case EventKind::rendezvous_send:
     case EventKind::server_free:
     case EventKind::custom_step_end:
+    case EventKind::switch_reduced:
     case EventKind::bus_step: throw_internal_error("no event of a folded run", __FILE__, __LINE__);
   }
   certificate_->begin(handled);
@@ -99,6 +101,7 @@ void Machine::handle(const Event& event) {
     case EventKind::late_receive:
       return resume({static_cast<Continuation::Kind>(event.flag), event.rank, event.ref, event.extra});
     case EventKind::rendezvous_send: return messenger_.depart(event.ref);
+    case EventKind::switch_reduced: return runner_.answer_from_switch(event.ref);
     case EventKind::node_end:
     case EventKind::memory_end: return end_node(event.rank, event.ref);
     case EventKind::server_free:
@@ -135,7 +138,7 @@ void Machine::start(std::uint32_t rank, std::uint32_t node) {
     case Act::busy:
       if (task.counts_as_compute) { nodes_.count_compute(rank, task.amount); }
       return events_.after(rank, task.amount, {EventKind::node_end, 0, rank, node, 0});
-    case Act::collective: return collectives_.start(rank, node);
+    case Act::collective: return collectives_.start(rank, node, events_.now());
     case Act::send: return messenger_.send({task.amount, task.tag, rank, task.peer, self});
     case Act::receive: return messenger_.receive(self, {task.tag, task.amount, task.peer, rank});
     case Act::memory: return start_memory(rank, node);
@@ -146,6 +149,7 @@ void Machine::start(std::uint32_t rank, std::uint32_t node) {
 
 void Machine::end_node(std::uint32_t rank, std::uint32_t node) {
   if (certificate_ != nullptr) { certificate_->note_shared_state(); }
+  if (log_) { log_->end_node(rank, node); }
   nodes_.end(rank, node);
   issue(rank);
   nodes_.check_finish(rank);
@@ -187,10 +191,14 @@ void Machine::arrive(std::uint32_t id) {
     message.target = 0;
   }
   if ((message.tag & kReadyTag) != 0) { return arrive_ready(message); }
-  if ((message.tag & kChunkTag) != 0) { return runner_.arrive(message); }
+  if ((message.tag & kChunkTag) != 0) { return arrive_for_chunk(message); }
   const Continuation receiver = messenger_.arrive(message);
   resume(message.owner);
   resume(receiver);
+}
+
+void Machine::arrive_for_chunk(const Message& message) {
+  if (const std::uint32_t ended = runner_.arrive(message); ended != kNone) { end_phase(ended); }
 }
 
 // The receive is posted before its message departs.

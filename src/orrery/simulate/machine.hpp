@@ -16,12 +16,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "orrery/memory/expansion.hpp"
 #include "orrery/simulate/collective_engine.hpp"
 #include "orrery/simulate/endpoints.hpp"
 #include "orrery/simulate/event.hpp"
+#include "orrery/simulate/event_log.hpp"
 #include "orrery/simulate/job.hpp"
 #include "orrery/simulate/message_network.hpp"
 #include "orrery/simulate/messenger.hpp"
@@ -48,12 +50,22 @@ class Machine final : private BusDriver {
   [[nodiscard]] const Messenger& messenger() const { return messenger_; }
   [[nodiscard]] const ChunkRegistry& chunks() const { return chunks_; }
   [[nodiscard]] const CollectiveEngine& collectives() const { return collectives_; }
+  [[nodiscard]] const EventLog* log() const { return log_ ? &*log_ : nullptr; }  // of a job with `explain`
 
  private:
   struct Handler {
     Machine& machine;
     void operator()(const Event& event) const { machine.handle(event); }
     void prefetch(const Event& event) const { machine.prefetch(event); }
+  };
+
+  struct LoggedHandler {
+    Machine& machine;
+    void operator()(const Event& event) const {
+      machine.log_->begin(machine.events_.now(), event);
+      machine.log_->describe(machine.work_of(event));
+      machine.handle(event);
+    }
   };
 
   struct FoldedHandler {
@@ -66,6 +78,8 @@ class Machine final : private BusDriver {
   void handle_folded(Event event);
   void handle_together(const Event& event);
   void prefetch(const Event& event) const;
+  [[nodiscard]] EventWork work_of(const Event& event) const;
+  [[nodiscard]] EventWork work_of_message(const Message& message) const;
 
   void issue(std::uint32_t rank);
   void start(std::uint32_t rank, std::uint32_t node);
@@ -76,6 +90,7 @@ class Machine final : private BusDriver {
   void end_custom_step(std::uint32_t run, std::uint32_t step);
 
   void arrive(std::uint32_t message);
+  void arrive_for_chunk(const Message& message);
   void arrive_ready(const Message& ready);
   void resume(const Continuation& who);
 
@@ -95,6 +110,7 @@ class Machine final : private BusDriver {
   CustomCollectives customs_;
   CollectiveEngine collectives_;
   std::vector<memory::Server> servers_;
+  std::optional<EventLog> log_;
 };
 
 }  // namespace orrery::simulate

@@ -55,6 +55,32 @@ std::uint64_t MessageNetwork::flight_ns(std::uint32_t source, std::uint32_t targ
   return 0;
 }
 
+MessageNetwork::Flight MessageNetwork::flight_of(std::uint32_t source, std::uint32_t target) const {
+  for (std::uint32_t i = 0; i < job_.network.dimensions.size(); ++i) {
+    const NetworkDimension& dimension = job_.network.dimensions[i];
+    const std::uint32_t from = source % dimension.ranks, to = target % dimension.ranks;
+    if (from != to) { return {i, static_cast<double>(hops(dimension, from, to)) * dimension.latency_ns}; }
+    source /= dimension.ranks;
+    target /= dimension.ranks;
+  }
+  return {};
+}
+
+std::pair<std::uint32_t, std::uint32_t> MessageNetwork::ends_of_hop(std::uint32_t id) const {
+  return ends_of_link(next_hop(messages_[id]).link);
+}
+
+std::pair<std::uint32_t, std::uint32_t> MessageNetwork::ends_of_link(std::uint32_t link) const {
+  const NetworkDimension& dimension = job_.network.dimensions.front();
+  const std::uint32_t n = dimension.ranks;
+  switch (dimension.topology) {
+    case Topology::FullyConnected: return {link / n, link % n};
+    case Topology::Switch: return link < n ? std::pair{link, kHub} : std::pair{kHub, link - n};
+    case Topology::Ring: break;
+  }
+  return {link / 2, (link / 2 + (link % 2 == 0 ? 1 : n - 1)) % n};
+}
+
 void MessageNetwork::depart(std::uint32_t id, std::uint64_t flight) {
   if (!dimension_counts_.empty()) { count(messages_[id]); }
   if (job_.backend == Backend::congestion_aware) { return forward(id); }
@@ -72,11 +98,38 @@ void MessageNetwork::count(const Message& message, std::uint64_t copies) {
     if (source % ranks != target % ranks) {
       dimension_counts_[i].messages += copies;
       dimension_counts_[i].bytes += copies * message.bytes;
+      if (links_.empty()) {
+        count_route({static_cast<std::uint32_t>(i), source % ranks, target % ranks}, message, copies);
+      }
       return;
     }
     source /= ranks;
     target /= ranks;
   }
+}
+
+// `line`: the dimension, and the positions of both ranks on it.
+void MessageNetwork::count_route(const LinkEnds& line, const Message& message, std::uint64_t copies) {
+  const NetworkDimension& dimension = job_.network.dimensions[line.dimension];
+  const std::uint32_t n = dimension.ranks;
+  std::uint32_t stride = 1;
+  for (std::uint32_t i = 0; i < line.dimension; ++i) { stride *= job_.network.dimensions[i].ranks; }
+  const std::uint32_t base = message.source - line.from * stride;
+  const auto add = [&](std::uint32_t from, std::uint32_t to) {
+    LinkCount& count = route_counts_[{line.dimension, from == kHub ? kHub : base + from * stride,
+                                      to == kHub ? kHub : base + to * stride}];
+    count.messages += copies;
+    count.bytes += copies * message.bytes;
+    count.busy_ns += copies * whole_ns(static_cast<double>(message.bytes) / bytes_per_ns_[line.dimension]);
+  };
+  switch (dimension.topology) {
+    case Topology::FullyConnected: return add(line.from, line.to);
+    case Topology::Switch: add(line.from, kHub); return add(kHub, line.to);
+    case Topology::Ring: break;
+  }
+  const std::uint32_t clockwise = (line.to + n - line.from) % n;
+  const std::uint32_t step = n - clockwise < clockwise ? n - 1 : 1;
+  for (std::uint32_t at = line.from; at != line.to; at = (at + step) % n) { add(at, (at + step) % n); }
 }
 
 void MessageNetwork::count_waiting(std::uint32_t number, bool joins) {

@@ -165,8 +165,9 @@ Result<SimulationJob> read_job_on(const hardware::Cluster& cluster, const Simula
   job.explain = files.explain;
   job.roofline = files.roofline;
   job.energy = files.energy;
+  job.memory_over_time = files.memory_over_time;
   job.chunk_order = files.chunk_order;
-  job.spans = files.spans || files.tables || files.explain;
+  job.spans = files.spans || files.tables || files.explain || files.memory_over_time;
   if (!files.groups.empty()) {
     ORRERY_TRY(groups, read_groups(files.groups, job.network.ranks() / files.copies));
     job.groups = std::move(groups);

@@ -139,7 +139,10 @@ std::string one_rank_obstacle(const SimulationJob& job) {
   if (job.system.rendezvous) { return "rendezvous"; }
   if (job.system.bus && job.semantics != Semantics::physical) { return "the shared bus of a rank"; }
   if (!job.system.custom_of_node.empty()) { return "nodes have custom collectives"; }
+  if (job.system.inter_dimension != InterDimension::baseline) { return "chunks choose the order of dimensions"; }
+  if (job.explain && job.semantics != Semantics::physical) { return "the critical path has every rank"; }
   if (job.tables) { return "tables list every rank"; }
+  if (job.memory_over_time) { return "memory over time has every rank"; }
   if (job.roofline) { return "the roofline has every rank"; }
   const RankGraph& first = job.rank_graphs[0];
   for (const NodeTask& task : first.nodes) {

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "orrery/simulate/rank_graph.hpp"
+
 namespace orrery::simulate {
 
 namespace {
@@ -66,7 +68,9 @@ Result<void> shape(ChunkPhase& phase, const DimensionAlgorithm& algorithm, const
       phase.sends = (has_two_passes ? 2 : 1) * phase.period;
       break;
     case CollectiveAlgorithm::in_switch:
-      return fail("inSwitch needs --semantics physical: no release of ASTRA-sim runs collectives in switches");
+      return fail(
+          "inSwitch needs --semantics physical: no release of ASTRA-sim runs collectives in switches; one of "
+          "its branches runs nodes with the attribute in_switch there");
     case CollectiveAlgorithm::automatic:
     case CollectiveAlgorithm::flat_ring:
       return fail("no algorithm of ASTRA-sim");  // not reachable: no name has this algorithm
@@ -84,6 +88,21 @@ Result<void> shape(ChunkPhase& phase, const DimensionAlgorithm& algorithm, const
   phase.endpoint_ns = group ? kGroupEndpointNs : system.endpoint_delay_ns;
   phase.uses_bus = system.bus.has_value() && !group;
   return {};
+}
+
+// Of a chunk of `size` bytes among n members.
+ChunkPhase in_switch_phase(Collective collective, std::uint64_t size, const std::vector<std::uint32_t>& members) {
+  ChunkPhase phase;
+  phase.collective = collective;
+  phase.method = CollectiveAlgorithm::in_switch;
+  phase.ring = {static_cast<std::uint32_t>(members.size()), 1, &members};
+  phase.size = phase.message = phase.returned = size;
+  if (collective == Collective::reduce_scatter) { phase.returned = size / members.size(); }
+  if (collective == Collective::all_gather) { phase.returned = (members.size() - 1) * size; }
+  if (collective == Collective::all_to_all) {
+    phase.message = phase.returned = (members.size() - 1) * (size / members.size());
+  }
+  return phase;
 }
 
 class Planner {
@@ -132,7 +151,36 @@ class Planner {
   Failure failure_;
 };
 
+// The dimensions in an order that is given; an all-reduce scatters along them and gathers back.
+Result<PhaseSequence> ordered_sequence(Planner& planner, const std::vector<ActiveDimension>& active,
+                                       const PhaseRequest& request, bool hierarchical) {
+  std::vector<const ActiveDimension*> way;
+  for (const std::uint32_t dimension : *request.order) {
+    for (const ActiveDimension& one : active) {
+      if (one.dimension == dimension) { way.push_back(&one); }
+    }
+  }
+  const Collective first = hierarchical ? Collective::reduce_scatter : request.collective;
+  for (const ActiveDimension* one : way) { planner.add(*one, first, QueueSet::all); }
+  if (hierarchical) {
+    for (std::size_t i = way.size(); i-- > 0;) { planner.add(*way[i], Collective::all_gather, QueueSet::all); }
+  }
+  return planner.sequence();
+}
+
 }  // namespace
+
+ActiveDimensions active_dimensions_of(const Network& network, const System& system, const PhaseRequest& request) {
+  ActiveDimensions found{std::vector<bool>(network.dimensions.size(), false), false};
+  const auto* algorithms =
+      std::get_if<std::vector<DimensionAlgorithm>>(&system.algorithms[static_cast<std::size_t>(request.collective)]);
+  if (algorithms == nullptr) { return found; }
+  for (const ActiveDimension& one : active_dimensions(network, *algorithms, request.dimensions)) {
+    found.involved[one.dimension] = true;
+    found.flat = found.flat || one.algorithm.flat;
+  }
+  return found;
+}
 
 std::uint32_t Ring::position(std::uint32_t rank) const {
   if (members == nullptr) { return rank / stride % size; }
@@ -176,6 +224,9 @@ Split split(Collective collective, std::uint64_t bytes, std::uint32_t splits, st
 }
 
 Result<PhaseSequence> phase_sequence(const Network& network, const System& system, const PhaseRequest& request) {
+  if (request.dimensions == kInSwitch) {
+    return PhaseSequence{{in_switch_phase(request.collective, request.chunk, *request.members)}, ""};
+  }
   const Choice& choice = system.algorithms[static_cast<std::size_t>(request.collective)];
   if (const auto* prefix = std::get_if<std::string>(&choice)) { return PhaseSequence{{}, *prefix}; }
   const auto& algorithms = std::get<std::vector<DimensionAlgorithm>>(choice);
@@ -194,6 +245,7 @@ Result<PhaseSequence> phase_sequence(const Network& network, const System& syste
     return planner.sequence();
   }
   const std::vector<ActiveDimension> active = active_dimensions(network, algorithms, request.dimensions);
+  if (request.order != nullptr) { return ordered_sequence(planner, active, request, hierarchical); }
   if (!hierarchical) {
     for (std::size_t i = 0; i < active.size(); ++i) {
       const bool descending = request.collective == Collective::all_gather;

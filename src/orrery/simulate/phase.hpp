@@ -37,11 +37,12 @@ struct ChunkPhase {
   // same queues; queue_use: the index of this phase among them. Likewise for trees.
   std::uint32_t queue_uses = 1, queue_use = 0;
   std::uint32_t tree_uses = 1, tree_use = 0;
-  std::uint64_t size = 0;     // bytes of the chunk when the phase starts
-  std::uint32_t window = 1;   // slots that are open at the start
-  std::uint32_t sends = 0;    // messages of each rank
-  std::uint32_t period = 1;   // slots of a round
-  std::uint64_t message = 0;  // bytes of a message, if all are equal
+  std::uint64_t size = 0;      // bytes of the chunk when the phase starts
+  std::uint32_t window = 1;    // slots that are open at the start
+  std::uint32_t sends = 0;     // messages of each rank
+  std::uint32_t period = 1;    // slots of a round
+  std::uint64_t message = 0;   // bytes of a message, if all are equal; in a switch, of what a member sends
+  std::uint64_t returned = 0;  // in a switch: of what a member gets back
   std::uint64_t endpoint_ns = 0;
   bool uses_bus = false;  // messages reach memory over the shared bus
   // Nanoseconds to reduce a message; reduction_ns() if sizes of messages differ.
@@ -81,7 +82,16 @@ struct PhaseRequest {
   std::uint64_t chunk = 0;                              // bytes
   const std::vector<std::uint32_t>* members = nullptr;  // a group smaller than the machine
   std::uint16_t dimensions = 0xFFFF;                    // involved, a bit each
+  const std::vector<std::uint32_t>* order = nullptr;    // of dimensions, instead of the default one (themis.hpp)
 };
+
+// Of the whole machine: by dimension, whether a chunk has a phase there. `flat`: one phase over all ranks.
+struct ActiveDimensions {
+  std::vector<bool> involved;
+  bool flat = false;
+};
+[[nodiscard]] ActiveDimensions active_dimensions_of(const Network& network, const System& system,
+                                                    const PhaseRequest& request);
 
 // Fails if an algorithm does not support the collective.
 [[nodiscard]] Result<PhaseSequence> phase_sequence(const Network& network, const System& system,

@@ -6,12 +6,6 @@
 
 namespace orrery::simulate {
 
-namespace {
-
-std::uint64_t tag_of(const Chunk& chunk) { return kChunkTag | (std::uint64_t{chunk.group} << 32) | chunk.id; }
-
-}  // namespace
-
 void PhaseRunner::start(std::uint32_t id, const ChunkPhase& phase, bool clockwise, std::uint32_t tree_ordinal) {
   Chunk& chunk = chunks_[id];
   chunk.current = &phase;
@@ -24,6 +18,8 @@ void PhaseRunner::start(std::uint32_t id, const ChunkPhase& phase, bool clockwis
   exchanges_.start(id, phase, clockwise);
   if (phase.method == CollectiveAlgorithm::tree) {
     start_tree(id);
+  } else if (phase.method == CollectiveAlgorithm::in_switch) {
+    start_in_switch(id);
   } else {
     start_window(id);
   }
@@ -44,12 +40,14 @@ void PhaseRunner::receive(std::uint32_t id, std::uint32_t from) {
 // ---- messages ------------------------------------------------------------------------------------------------------
 
 void PhaseRunner::send(const Chunk& chunk, const Partners& partners, std::uint64_t bytes, std::uint64_t flight) {
-  if (bytes == 0) {
+  // ASTRA-sim 1.0 sends them, later releases abort.
+  if (bytes == 0 && job_.system.inter_dimension != InterDimension::themis) {
     throw Stop{chunk.rank, job_.rank_graphs[chunk.rank].nodes[chunk.node].id,
                "is too small for its algorithm: messages of 0 B"};
   }
-  Message message{bytes, tag_of(chunk), chunk.rank, partners.to, {Continuation::Kind::none, 0, partners.to_chunk, 0},
-                  0,     chunk.rank,    kNone};
+  Message message{
+      bytes, tag_of(chunk), chunk.rank, partners.to, {Continuation::Kind::none, 0, partners.to_chunk, partners.extra},
+      0,     chunk.rank,    kNone};
   if (is_folded_) {
     const bool is_exchange = chunk.current->method == CollectiveAlgorithm::halving_doubling;
     message.expected_bytes = image_source(partners.from, is_exchange);
@@ -70,16 +68,18 @@ void PhaseRunner::post(std::uint32_t id, std::uint32_t from, std::uint64_t bytes
   if (has_arrived) { events_.at(events_.now(), {EventKind::late_chunk_receive, 0, chunk.rank, id, from}); }
 }
 
-void PhaseRunner::arrive(const Message& message) {
+std::uint32_t PhaseRunner::arrive(const Message& message) {
   const auto group = static_cast<std::uint32_t>((message.tag & ~kChunkTag) >> 32);
   const auto number = static_cast<std::uint32_t>(message.tag);
+  if (message.owner.extra != 0) [[unlikely]] { return arrive_in_switch_form(message, group, number); }
   std::uint32_t id = message.owner.ref;
   if (id == kNone || chunks_[id].rank != message.target || chunks_[id].id != number || chunks_[id].group != group) {
     id = chunks_.find_or_make(message.target, group, number);
-    if (id == kChunkDone) { return; }  // the message will never be expected
+    if (id == kChunkDone) { return kNone; }  // the message will never be expected
   }
   if (chunks_[id].exchange != kNone) { exchanges_.dissolve(chunks_[id].exchange); }
   if (chunks_[id].channels.balance(message.source, message.bytes)-- > 0) { receive(id, message.source); }
+  return kNone;
 }
 
 // ---- ring, direct, halving and doubling ----------------------------------------------------------------------------
@@ -175,7 +175,7 @@ void PhaseRunner::arrive_together(std::uint32_t exchange, std::uint32_t position
         ++chunks_[chunk].received;
         open_slot(chunk);
       },
-      [this](const Message& message) { arrive(message); });
+      [this](const Message& message) { (void)arrive(message); });
 }
 
 // Sends the message of the oldest unused slot; false if it cannot be sent yet.

@@ -8,6 +8,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <utility>
 
 #include "orrery/simulate/chunk_registry.hpp"
 #include "orrery/simulate/direct_exchanges.hpp"
@@ -16,6 +18,10 @@
 #include "orrery/simulate/messenger.hpp"
 
 namespace orrery::simulate {
+
+[[nodiscard]] inline std::uint64_t tag_of(const Chunk& chunk) {
+  return kChunkTag | (std::uint64_t{chunk.group} << 32) | chunk.id;
+}
 
 class PhaseRunner {
  public:
@@ -35,8 +41,11 @@ class PhaseRunner {
   // `tree_ordinal`: even for the upper tree.
   void start(std::uint32_t chunk, const ChunkPhase& phase, bool clockwise, std::uint32_t tree_ordinal);
 
-  // A message of a chunk has arrived: the chunk continues if it expects the message, otherwise counts it.
-  void arrive(const Message& message);
+  // A message of a chunk has arrived: the chunk continues if it expects the message, otherwise counts it. Returns the
+  // chunk whose phase has ended with it, or kNone.
+  [[nodiscard]] std::uint32_t arrive(const Message& message);
+  // The switch has reduced what the members of a group sent. `chunk`: of the first member.
+  void answer_from_switch(std::uint32_t chunk);
   // The chunk expects a message from now on; if it has arrived already, an event reports it.
   void post(std::uint32_t chunk, std::uint32_t from, std::uint64_t bytes);
   void receive(std::uint32_t chunk, std::uint32_t from);
@@ -75,7 +84,11 @@ class PhaseRunner {
   struct Partners {
     std::uint32_t to = 0, from = 0;  // ranks
     std::uint32_t to_chunk = kNone;  // the chunk of the receiver if it is known, to avoid a search on arrival
+    std::uint32_t extra = 0;         // of the message's Continuation
   };
+  void start_in_switch(std::uint32_t chunk);
+  [[nodiscard]] std::uint32_t arrive_in_switch_form(const Message& message, std::uint32_t group, std::uint32_t number);
+  void arrive_at_switch(std::uint32_t group, std::uint32_t number);
   void send(const Chunk& chunk, const Partners& partners, std::uint64_t bytes, std::uint64_t flight_ns);
   void expect(std::uint32_t chunk, std::uint32_t from, std::uint64_t bytes);
 
@@ -87,6 +100,7 @@ class PhaseRunner {
   Messenger& messenger_;
   DirectExchanges exchanges_;
   bool is_folded_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::size_t> in_switch_;  // group, number: messages in the switch
 };
 
 }  // namespace orrery::simulate

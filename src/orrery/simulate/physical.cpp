@@ -8,9 +8,11 @@
 #include <fmt/format.h>
 
 #include "orrery/simulate/critical_path.hpp"
+#include "orrery/simulate/link_path.hpp"
 #include "orrery/simulate/physical_machine.hpp"
 #include "orrery/simulate/physical_result.hpp"
 #include "orrery/simulate/tables.hpp"
+#include "orrery/simulate/tensor_memory.hpp"
 
 namespace orrery::simulate {
 
@@ -34,7 +36,8 @@ std::vector<results::SimulatedCollective> collectives_of(const SimulationJob& jo
   return rows;
 }
 
-// Messages of chunks are not told apart: a collective is one step.
+// Where the grants of links do not tell what led to the end of a collective or message (custom collectives, rendezvous,
+// folded jobs), it is one step.
 results::CriticalPath path_of(const SimulationJob& job, const PhysicalMachine& machine) {
   const auto activity = [&](const NodeTask& task) {
     const bool is_of_group = task.act == Act::collective && task.group != kWholeMachine;
@@ -44,7 +47,14 @@ results::CriticalPath path_of(const SimulationJob& job, const PhysicalMachine& m
   const auto parts = [&](std::uint32_t rank, std::uint32_t node) {
     return NodeParts{{}, activity_name(job.rank_graphs[rank].nodes[node])};
   };
-  return critical_path({job, machine.nodes(), machine.match(), activity, parts, [](std::uint32_t) { return 1; }});
+  PathSource source{
+      job, machine.nodes().spans(), machine.match(), activity, parts, [](std::uint32_t) { return std::uint64_t{1}; }};
+  std::optional<LinkPath> links;
+  if (machine.log() != nullptr) {
+    links.emplace(job, machine);
+    source.trace = [&](const PhysicalSpan& span) { return links->trace(span); };
+  }
+  return critical_path(source);
 }
 
 results::Simulation result_of(const SimulationJob& job, const PhysicalMachine& machine) {
@@ -57,6 +67,7 @@ results::Simulation result_of(const SimulationJob& job, const PhysicalMachine& m
     simulation.tables->collectives = collectives_of(job, machine);
   }
   if (job.explain) { simulation.path = path_of(job, machine); }
+  if (job.memory_over_time) { simulation.memory = tensor_memory(job, simulation); }
   simulation.events = machine.rounds().events();
   simulation.messages = machine.delivered();
   return simulation;

@@ -1,6 +1,7 @@
 #include "orrery/simulate/physical_links.hpp"
 
 #include "orrery/engine/prefetch.hpp"
+#include "orrery/simulate/link_log.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -260,6 +261,7 @@ void Links::grant(std::uint32_t number, std::uint64_t now) {
   }
   const std::uint64_t duration = occupy(link, transfers_[head].bytes, is_batch ? batch_.size() : 1, now);
   if (has_counts_) { count(number, now, duration, head, is_batch ? batch_.size() : 1); }
+  if (log_ != nullptr) [[unlikely]] { note(number, is_batch, head, now, duration); }
   if (link.first != kNone) {
     engine::prefetch(&transfers_[link.first]);
     link.will_wake = true;
@@ -364,6 +366,30 @@ void Links::prefetch_own(std::uint32_t rank, std::uint32_t number) const {
   if (dimension.topology == Topology::FullyConnected) { return; }
   prefetch(dimension.first_link + 2 * rank);
   if (dimension.topology == Topology::Ring) { prefetch(dimension.first_link + 2 * rank + 1); }
+}
+
+// ---- log -----------------------------------------------------------------------------------------------------------
+
+// A grant to one transfer, or to all of the batch.
+void Links::note(std::uint32_t number, bool is_batch, std::uint32_t head, std::uint64_t now,
+                 std::uint64_t duration) const {
+  const Link& link = links_[number];
+  LinkGrant grant;
+  grant.link = number;
+  grant.granted_at = now;
+  grant.duration = duration;
+  grant.is_reduction = link.dimension == kReducer;
+  grant.dimension = grant.is_reduction ? std::uint8_t{0} : link.dimension;
+  grant.latency = grant.is_reduction ? 0 : dimensions_[link.dimension].latency;
+  grant.into_switch = link.into_switch && !grant.is_reduction;
+  grant.behind = link.to;
+  const auto add = [&](std::uint32_t id) {
+    grant.at = transfers_[id].at;
+    grant.from_switch = transfers_[id].in_switch && !grant.is_reduction;
+    log_->add(id, transfers_[id], grant);
+  };
+  if (!is_batch) { return add(head); }
+  for (const Granted& granted : batch_) { add(granted.transfer); }
 }
 
 // ---- counts --------------------------------------------------------------------------------------------------------

@@ -83,6 +83,8 @@ class TransferSource {
   [[nodiscard]] virtual Transfer next(const Transfer& transfer) const = 0;
 };
 
+class LinkLog;
+
 class Links {
  public:
   // `memory_gb`: bandwidth at which the memory of a rank reduces, in 1e9 bytes per second; 0: reductions take no time.
@@ -91,6 +93,8 @@ class Links {
 
   // Of transfers with `has_next`; required before the first of them.
   void set_source(const TransferSource& source) { source_ = &source; }
+  // Every grant is noted there from now on.
+  void set_log(LinkLog& log) { log_ = &log; }
   // Rank 0 is simulated for all ranks: what it sends arrives, as the image of other ranks' transfers, on its own links.
   void fold() { is_folded_ = true; }
   // A rank's transfers along the dimension start on one link.
@@ -188,6 +192,7 @@ class Links {
   void request_next(std::uint32_t next, std::span<const std::uint32_t> transfers, std::uint64_t head,
                     std::uint64_t duration);
   void reduced(std::uint64_t now, std::uint64_t duration);
+  void note(std::uint32_t link, bool is_batch, std::uint32_t head, std::uint64_t now, std::uint64_t duration) const;
   [[nodiscard]] bool goes_before(const Transfer& a, const Transfer& b) const;
 
   std::uint32_t ranks_;
@@ -198,6 +203,7 @@ class Links {
   std::vector<LinkCounts> counts_;  // of links_, where they are needed
   Rate memory_rate_;
   const TransferSource* source_ = nullptr;
+  LinkLog* log_ = nullptr;
   std::uint32_t reducers_ = kNone;  // the index in links_ of the first rank's memory
   Pool<Transfer> transfers_;
   std::vector<std::uint32_t> dirty_;           // free links with requests, arbitrated at the end of the round

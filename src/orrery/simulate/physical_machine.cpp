@@ -15,7 +15,9 @@ PhysicalMachine::PhysicalMachine(const SimulationJob& job, Counting counting)
       messages_(job.system.rendezvous, rounds_, links_, nodes_),
       customs_(rounds_, messages_),
       counting_(counting),
-      endpoint_(job.system.endpoint_delay_ns * kPicosecondsPerNs) {}
+      endpoint_(job.system.endpoint_delay_ns * kPicosecondsPerNs) {
+  if (job.explain && !is_folded(job)) { links_.set_log(log_.emplace()); }
+}
 
 void PhysicalMachine::run() {
   for (std::uint32_t rank = 0; rank < job_.rank_graphs.size(); ++rank) { nodes_.free_roots(rank); }

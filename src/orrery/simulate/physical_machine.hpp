@@ -19,6 +19,7 @@
 #include <optional>
 
 #include "orrery/simulate/job.hpp"
+#include "orrery/simulate/link_log.hpp"
 #include "orrery/simulate/physical_collectives.hpp"
 #include "orrery/simulate/physical_customs.hpp"
 #include "orrery/simulate/physical_event.hpp"
@@ -48,7 +49,8 @@ class PhysicalMachine {
   [[nodiscard]] const PhysicalCollectives& collectives() const { return collectives_; }
   [[nodiscard]] const CollectiveMatch& match() const { return collectives_.match(); }
   [[nodiscard]] std::optional<Unreceived> unreceived() const { return messages_.unreceived(); }
-  [[nodiscard]] std::uint64_t delivered() const { return delivered_; }  // transfers
+  [[nodiscard]] const LinkLog* log() const { return log_ ? &*log_ : nullptr; }  // of an unfolded job with `explain`
+  [[nodiscard]] std::uint64_t delivered() const { return delivered_; }          // transfers
 
  private:
   struct Handler {
@@ -80,6 +82,7 @@ class PhysicalMachine {
   Counting counting_;
   std::uint64_t endpoint_;  // picoseconds
   std::uint64_t delivered_ = 0;
+  std::optional<LinkLog> log_;
 };
 
 }  // namespace orrery::simulate

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -42,6 +45,8 @@ class Compiler {
     rank_graph.cut_durations = cut_durations_;
     rank_graph.replayed_broadcasts = replayed_broadcasts_;
     link(rank_graph, by_id);
+    if (context_.tensors) { add_tensors(rank_graph, by_id); }
+    if (fields_.failed()) { return tl::make_unexpected(fields_.failure()); }
     if (context_.names) {
       for (const NodeIndex node : by_id) { rank_graph.names.emplace_back(graph.name(node)); }
     }
@@ -77,6 +82,31 @@ class Compiler {
       fields_.add_error(node, fmt::format("has the node type {}; valid: 0 to 7", static_cast<int>(type)));
     }
     return task;
+  }
+
+  // `inputs` and `outputs` of a node: lists of names, each with its bytes.
+  void add_tensors(RankGraph& rank_graph, const std::vector<NodeIndex>& by_id) {
+    std::unordered_map<std::string_view, std::uint32_t> numbers;
+    for (std::uint32_t i = 0; i < by_id.size(); ++i) {
+      for (const auto& [key, writes] : {std::pair{fields_.inputs, false}, {fields_.outputs, true}}) {
+        const auto value = fields_.value(by_id[i], key);
+        if (!value) { continue; }
+        const std::vector<std::string_view> texts = value->texts();
+        for (std::size_t k = 0; k + 1 < texts.size(); k += 2) {
+          const auto bytes = whole_number(texts[k + 1]);
+          if (!bytes) {
+            fields_.add_error(by_id[i], fmt::format("has the tensor {} of {} bytes; valid: a whole number",
+                                                    quote(texts[k]), quote(texts[k + 1])));
+            return;
+          }
+          const auto number = static_cast<std::uint32_t>(numbers.try_emplace(texts[k], numbers.size()).first->second);
+          if (*bytes > 0) { rank_graph.tensors.push_back({i, number, *bytes, writes}); }
+        }
+        if (texts.size() % 2 != 0) {
+          fields_.add_error(by_id[i], "has a list of tensors with a name without its bytes");
+        }
+      }
+    }
   }
 
   [[nodiscard]] bool physical() const { return context_.semantics == Semantics::physical; }
@@ -175,6 +205,7 @@ class Compiler {
     task.group = group(node);
     task.tag = slowed_kernels(node);
     involve(task, node);
+    use_switch(task, node);
     const auto known = graph::collective_of(type);
     if (!graph::is_known(type)) {
       return fields_.add_error(node,
@@ -222,6 +253,22 @@ class Compiler {
       if (!is_in) { return fields_.add_error(node, "has an involved_dim that is not a list of booleans"); }
       if (*is_in) { task.dimensions = static_cast<std::uint16_t>(task.dimensions | (1U << i)); }
     }
+  }
+
+  // ASTRA-sim's rules: a collective in the switch, which is the last rank.
+  void use_switch(NodeTask& task, NodeIndex node) {
+    if (!fields_.truth(node, fields_.in_switch) || physical()) { return; }
+    const std::uint32_t last = context_.ranks - 1;
+    const bool is_all_others = task.group != kWholeMachine && context_.groups.size(task.group - 1) == last &&
+                               !context_.groups.contains(task.group - 1, last);
+    if (!is_all_others) {
+      fields_.add_error(node,
+                        fmt::format("has in_switch, but its group is not ranks 0 to {}; rank {}, the last one, is "
+                                    "the switch",
+                                    static_cast<std::int64_t>(last) - 1, last));
+    }
+    if (context_.system.rendezvous) { fields_.add_error(node, "has in_switch, which --rendezvous-protocol excludes"); }
+    task.dimensions = kInSwitch;
   }
 
   // 1 + the position of the node's group; 0: all ranks.

@@ -30,6 +30,7 @@ enum class Act : std::uint8_t {
 
 inline constexpr std::uint32_t kWholeMachine = 0;  // of NodeTask::group; groups count from 1
 inline constexpr std::uint16_t kNoDimensionList = 0xFFFF;
+inline constexpr std::uint16_t kInSwitch = 0xFFFE;  // of NodeTask::dimensions of a collective: in the switch
 
 inline constexpr std::uint64_t kLoad = 0, kStore = 1;  // of NodeTask::tag
 inline constexpr std::uint16_t kCombined = 1;          // of NodeTask::dimensions of memory accesses
@@ -69,12 +70,21 @@ struct KernelTotals {
   std::uint64_t without_figures = 0, time_without_figures = 0;
 };
 
+// A tensor that a node reads or writes.
+struct TensorUse {
+  std::uint32_t node = 0;    // position in RankGraph::nodes
+  std::uint32_t tensor = 0;  // number on the rank
+  std::uint64_t bytes = 0;
+  bool writes = false;
+};
+
 struct RankGraph {
   std::vector<NodeTask> nodes;             // ascending ids
   std::vector<std::uint32_t> child_begin;  // one per node and one more
   std::vector<std::uint32_t> children;     // positions in `nodes`, ascending
   std::vector<std::string> names;          // by node, if the job keeps spans
   KernelTotals kernels{};                  // if the job asks for them
+  std::vector<TensorUse> tensors{};        // the same; by node
   // Deviations of ASTRA-sim's semantics on this rank, for warnings.
   bool cut_durations = false;        // duration_ns is more exact than the whole microseconds that are replayed
   bool replayed_broadcasts = false;  // take their recorded duration, whatever their size
@@ -94,6 +104,7 @@ struct CompileContext {
   bool names = false;            // keep the names of nodes
   Semantics semantics = Semantics::astra_sim;
   bool kernels = false;  // add up RankGraph::kernels; physical semantics
+  bool tensors = false;  // keep RankGraph::tensors
 };
 
 // Fails, with file and node, for graphs that cannot run: duplicate ids, missing parents, cycles, unknown types, missing

@@ -20,7 +20,9 @@ struct SystemFlags {
 
 // `semantics` decides the unit of `bandwidth`: 2^30 or 10^9 bytes per second.
 [[nodiscard]] Result<Network> read_network(const std::string& path, Semantics semantics, Warnings& warnings);
-[[nodiscard]] Result<System> read_system(const std::string& path, const SystemFlags& flags, Warnings& warnings);
+// Under physical semantics, settings of ASTRA-sim 1.0 have no effect.
+[[nodiscard]] Result<System> read_system(const std::string& path, const SystemFlags& flags, Semantics semantics,
+                                         Warnings& warnings);
 [[nodiscard]] Result<memory::Expansion> read_memory(const std::string& path, Warnings& warnings);
 
 // Ranks are below `ranks`, each once. A name is any text.

@@ -76,12 +76,37 @@ std::map<std::uint64_t, std::string> read_custom_of_node(ForeignFile& file) {
 
 void read_ignored(ForeignFile& file) {
   constexpr std::string_view kNever = "has no effect (in ASTRA-sim, too)";
-  for (const std::string_view key : {"boost-mode", "intra-dimension-scheduling", "inter-dimension-scheduling"}) {
-    file.ignored(key, kNever);
-  }
+  file.ignored("boost-mode", kNever);
   file.ignored("trace-enabled", "has no effect: Orrery does not write ASTRA-sim's log");
-  file.ignored("track-local-mem", "has no effect: tracking of local memory is not built yet");
-  file.ignored("local-mem-trace-filename", "has no effect: tracking of local memory is not built yet");
+  file.ignored("track-local-mem", "has no effect: --memory reports the tensors of nodes over time");
+  file.ignored("local-mem-trace-filename", "has no effect: --memory --json has the points of time");
+}
+
+// Settings of ASTRA-sim 1.0 that later releases ignore. The second one has an effect with the first one only.
+void read_chunk_order(ForeignFile& file, Semantics semantics, System& system) {
+  constexpr std::string_view kInter = "inter-dimension-scheduling", kIntra = "intra-dimension-scheduling";
+  if (semantics == Semantics::physical) {
+    for (const std::string_view key : {kInter, kIntra}) { file.ignored(key, "has no effect under physical semantics"); }
+    return;
+  }
+  const auto is = [&](std::string_view key, std::string_view name, std::string_view other) {
+    const Node* node = file.root().find(key);
+    return node != nullptr && (node->scalar == name || node->scalar == other);
+  };
+  if (is(kInter, "themis", "offlineGreedy")) {
+    system.inter_dimension = InterDimension::themis;
+    file.ignored(kInter, "chunks choose the order of dimensions as in ASTRA-sim 1.0; ASTRA-sim 2 ignores this key");
+  } else {
+    file.ignored(kInter, "has no effect (in ASTRA-sim 2, too); themis is the value that has one");
+  }
+  const bool has_themis = system.inter_dimension == InterDimension::themis;
+  if (has_themis && (is(kIntra, "SCF", "smallestFirst") || is(kIntra, "FIFO", "FIFO"))) {
+    (void)file.find(kIntra);
+    const bool is_fifo = is(kIntra, "FIFO", "FIFO");
+    system.intra_dimension = is_fifo ? IntraDimension::fifo : IntraDimension::smallest_first;
+  } else {
+    file.ignored(kIntra, has_themis ? "has no effect; valid: FIFO, SCF" : "has no effect (in ASTRA-sim 2, too)");
+  }
 }
 
 std::optional<SharedBus> read_bus(ForeignFile& file) {
@@ -113,7 +138,7 @@ void read_rates(ForeignFile& file, System& system) {
 
 }  // namespace
 
-Result<System> read_system(const std::string& path, const SystemFlags& flags, Warnings& warnings) {
+Result<System> read_system(const std::string& path, const SystemFlags& flags, Semantics semantics, Warnings& warnings) {
   constexpr std::uint64_t kMostChunks = 1'000'000;
   ORRERY_TRY(file, ForeignFile::open(path));
   System system;
@@ -136,6 +161,7 @@ Result<System> read_system(const std::string& path, const SystemFlags& flags, Wa
   }
   system.custom_of_node = read_custom_of_node(file);
   read_ignored(file);
+  read_chunk_order(file, semantics, system);
   if (auto whole = file.finish(warnings); !whole) { return tl::make_unexpected(whole.error()); }
   return system;
 }

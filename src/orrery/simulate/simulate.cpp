@@ -5,11 +5,13 @@
 #include <fmt/format.h>
 
 #include "orrery/simulate/deadlock.hpp"
+#include "orrery/simulate/event_path.hpp"
 #include "orrery/simulate/machine.hpp"
 #include "orrery/simulate/machine_result.hpp"
 #include "orrery/simulate/physical.hpp"
 #include "orrery/simulate/stop.hpp"
 #include "orrery/simulate/tables.hpp"
+#include "orrery/simulate/tensor_memory.hpp"
 
 namespace orrery::simulate {
 
@@ -150,6 +152,8 @@ results::Simulation result_of(const SimulationJob& job, const Machine& machine) 
   for (const RankGraph& rank_graph : job.rank_graphs) { simulation.nodes += rank_graph.nodes.size(); }
   simulation.spans = spans_of(job, machine);
   if (job.tables) { simulation.tables = tables_of(job, machine); }
+  if (job.explain) { simulation.path = event_path(job, machine); }
+  if (job.memory_over_time) { simulation.memory = tensor_memory(job, simulation); }
   simulation.events = machine.events().events();
   simulation.messages = machine.network().delivered();
   simulation.simulated_ranks = ranks.size();

@@ -136,25 +136,13 @@ std::vector<results::RankTimes> ranks_of(const SimulationJob& job, const Machine
 
 // ---- links and dimensions ------------------------------------------------------------------------------------------
 
-// The devices at the ends of link `number` of the first dimension; see MessageNetwork::next_hop.
-std::pair<std::uint32_t, std::uint32_t> ends_of(const NetworkDimension& dimension, std::uint32_t number) {
-  const std::uint32_t n = dimension.ranks;
-  constexpr std::uint32_t kHub = results::SimulatedLink::kSwitch;
-  switch (dimension.topology) {
-    case Topology::FullyConnected: return {number / n, number % n};
-    case Topology::Switch: return number < n ? std::pair{number, kHub} : std::pair{kHub, number - n};
-    case Topology::Ring: return {number / 2, (number / 2 + (number % 2 == 0 ? 1 : n - 1)) % n};
-  }
-  return {0, 0};
-}
-
-std::vector<results::SimulatedLink> links_of(const SimulationJob& job, const Machine& machine) {
+std::vector<results::SimulatedLink> links_of(const Machine& machine) {
   std::vector<results::SimulatedLink> links;
   const auto& counts = machine.network().link_counts();
   for (std::uint32_t i = 0; i < counts.size(); ++i) {
     if (counts[i].messages == 0) { continue; }
     results::SimulatedLink link;
-    std::tie(link.from, link.to) = ends_of(job.network.dimensions.front(), i);
+    std::tie(link.from, link.to) = machine.network().ends_of_link(i);
     link.bytes = counts[i].bytes;
     link.messages = counts[i].messages;
     link.busy_ps = picoseconds(counts[i].busy_ns);
@@ -163,6 +151,9 @@ std::vector<results::SimulatedLink> links_of(const SimulationJob& job, const Mac
   }
   std::sort(links.begin(), links.end(),
             [](const auto& a, const auto& b) { return std::tie(a.from, a.to) < std::tie(b.from, b.to); });
+  for (const auto& [ends, count] : machine.network().route_counts()) {
+    links.push_back({ends.dimension, ends.from, ends.to, count.bytes, picoseconds(count.busy_ns), count.messages, 0});
+  }
   return links;
 }
 
@@ -280,7 +271,7 @@ std::vector<results::SimulatedDimension> dimensions_of(const Network& network,
 results::SimulationTables tables_of(const SimulationJob& job, const Machine& machine) {
   results::SimulationTables tables;
   tables.ranks = ranks_of(job, machine);
-  tables.links = links_of(job, machine);
+  tables.links = links_of(machine);
   tables.dimensions = dimensions_of(job, machine, tables.links);
   tables.collectives = collectives_of(job, machine);
   tables.operators = operators_of(job, machine);

@@ -161,7 +161,40 @@ TEST(Tables, bytes_of_a_dimension_are_those_of_its_phases) {
   EXPECT_EQ(tables.dimensions[0].bytes, 8U * 6 * (kMiB / 4));
   EXPECT_EQ(tables.dimensions[0].messages, 8U * 6);
   EXPECT_EQ(tables.dimensions[1].bytes, 8U * 2 * (kMiB / 8));
-  EXPECT_TRUE(tables.links.empty());
+}
+
+// Without congestion, links have the bytes of the messages whose routes cross them: the same as with it.
+TEST(Tables, links_without_congestion_have_the_bytes_of_links_with_it) {
+  for (const Topology topology : {Topology::Ring, Topology::FullyConnected, Topology::Switch}) {
+    for (const char* name : {"ring", "direct", "halvingDoubling"}) {
+      const Rig rig = Rig({{topology, 8}}, {name}).chunks(3);
+      Rig aware = rig;
+      const auto without = tables_of(rig, all_reduce(1, kMiB)), with = tables_of(aware.aware(), all_reduce(1, kMiB));
+      EXPECT_EQ(bytes_of(without), bytes_of(with)) << name;
+      for (std::size_t i = 0; i < with.links.size(); ++i) {
+        EXPECT_EQ(without.links[i].messages, with.links[i].messages);
+        EXPECT_EQ(without.links[i].busy_ps, with.links[i].busy_ps);
+      }
+    }
+  }
+}
+
+// Ring of 4 x Switch of 2, from rank 5 (1 on the ring of the second group) to rank 7: over rank 6. From 0 to 4: the
+// switch.
+TEST(Tables, links_of_several_dimensions_are_those_of_the_dimension_that_counts) {
+  const auto rig = Rig({{Topology::Ring, 4}, {Topology::Switch, 2}}, {"ring", "ring"});
+  const auto tables = tables_of(rig, [](std::uint32_t rank) {
+    std::vector<NodeRecord> nodes = {compute(1, 1)};
+    if (rank == 5) { nodes.push_back(send(2, 7, 100)); }
+    if (rank == 7) { nodes.push_back(receive(2, 5, 100)); }
+    if (rank == 0) { nodes.push_back(send(2, 4, 10)); }
+    if (rank == 4) { nodes.push_back(receive(2, 0, 10)); }
+    return nodes;
+  });
+  constexpr std::uint32_t kHub = SimulatedLink::kSwitch;
+  EXPECT_EQ(bytes_of(tables), (Pairs{{{5, 6}, 100}, {{6, 7}, 100}, {{0, kHub}, 10}, {{kHub, 4}, 10}}));
+  EXPECT_EQ(tables.links.back().dimension, 1U);
+  EXPECT_EQ(tables.dimensions[0].links, 2U);
 }
 
 TEST(Tables, a_collective_lasts_from_its_first_start_to_its_last_end) {

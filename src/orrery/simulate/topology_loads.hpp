@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "orrery/hardware/routes.hpp"
@@ -32,6 +33,9 @@ class TopologyLoads {
                                              const std::vector<std::uint32_t>& ranks);
   [[nodiscard]] std::vector<Load> message(std::uint32_t from, std::uint32_t to, double bytes);
 
+  // The link has failed for good: routes of later loads avoid it. Messages without another route keep theirs.
+  void close(std::uint32_t link);
+
   [[nodiscard]] const hardware::Topology& topology() const { return topology_; }
 
  private:
@@ -45,6 +49,7 @@ class TopologyLoads {
 
   hardware::Topology topology_;
   hardware::Routes routes_;
+  std::optional<hardware::Routes> detours_;  // without the links that have failed
   std::vector<std::uint32_t> devices_;
   std::vector<std::int64_t> strides_;  // of the levels, in devices
   std::vector<double> bytes_;          // by link

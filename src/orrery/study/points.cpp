@@ -1,5 +1,6 @@
 #include "orrery/study/points.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -31,6 +32,20 @@ double product_of(const Study& study) {
   return study.sampler.kind == SamplerKind::grid ? product : static_cast<double>(study.sampler.points);
 }
 
+// Different values of an axis; infinite for a range of quantities.
+double values_of(const Axis& axis) {
+  if (!axis.range) { return static_cast<double>(axis.values.size()); }
+  return axis.range->is_whole ? axis.range->high - axis.range->low + 1.0 : HUGE_VAL;
+}
+
+constexpr double kMostCombinations = 1e15;  // of which a sampler's 10,000,000 points hardly repeat one
+
+double combinations_of_all(const Study& study) {
+  double product = 1.0;
+  for (const Axis& axis : study.axes) { product *= values_of(axis); }
+  return product;
+}
+
 }  // namespace
 
 Points::Points(const Study& study, Facts facts, std::int64_t candidates)
@@ -40,6 +55,25 @@ Points::Points(const Study& study, Facts facts, std::int64_t candidates)
     hypercube_ = std::make_shared<LatinHypercube>(study.axes.size(), sampler.points, sampler.seed);
   }
   if (sampler.kind == SamplerKind::sobol) { sobol_ = std::make_shared<Sobol>(study.axes.size(), sampler.seed); }
+  may_repeat_ = (hypercube_ || sobol_) && combinations_of_all(study) < kMostCombinations;
+}
+
+std::vector<double> Points::parts(std::int64_t index) const {
+  return hypercube_ ? hypercube_->at(index) : sobol_->at(index);
+}
+
+bool Points::is_repeated(std::int64_t index) {
+  if (!may_repeat_) { return false; }
+  const auto at = parts(index);
+  std::uint64_t key = 0;
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    const Axis& axis = study_->axes[i];
+    const double count = values_of(axis);
+    const double position =
+        axis.range ? axis.range->at(at[i]) - axis.range->low : std::min(count - 1.0, std::floor(at[i] * count));
+    key = key * static_cast<std::uint64_t>(count) + static_cast<std::uint64_t>(position);
+  }
+  return !seen_.insert(key).second;
 }
 
 Result<Points> Points::make(const Study& study, Facts facts) {
@@ -61,8 +95,8 @@ Point Points::candidate(std::int64_t index) const {
     point.settings.insert(point.settings.end(), value.settings.begin(), value.settings.end());
   };
   if (hypercube_ || sobol_) {
-    const auto parts = hypercube_ ? hypercube_->at(index) : sobol_->at(index);
-    for (std::size_t i = 0; i < study_->axes.size(); ++i) { take(study_->axes[i].at(parts[i])); }
+    const auto at = parts(index);
+    for (std::size_t i = 0; i < study_->axes.size(); ++i) { take(study_->axes[i].at(at[i])); }
     return point;
   }
   std::vector<std::size_t> digits(study_->axes.size());
@@ -119,7 +153,9 @@ bool Points::is_selected(Point& point) const {
 
 std::optional<Point> Points::next() {
   while (index_ < candidates_) {
-    Point point = candidate(index_++);
+    const std::int64_t index = index_++;
+    if (is_repeated(index)) { continue; }
+    Point point = candidate(index);
     derive(point);
     if (!is_selected(point)) { continue; }
     point.id = id_++;
@@ -129,7 +165,7 @@ std::optional<Point> Points::next() {
 }
 
 std::optional<Point> Points::skip_to(std::int64_t id) {
-  if (study_->where.empty()) { index_ = id_ = id; }
+  if (has_all_candidates()) { index_ = id_ = id; }
   while (auto point = next()) {
     if (point->id == id) { return point; }
   }

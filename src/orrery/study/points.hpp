@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "orrery/core/error.hpp"
@@ -29,15 +30,20 @@ class Points {
   // Fails for more than kMostPoints candidates: combinations of values before `where` selects.
   [[nodiscard]] static Result<Points> make(const Study& study, Facts facts);
 
-  // The next point that `where` selects. A condition that cannot be evaluated selects the point, with its problem.
+  // The next point that `where` selects. Of samplers whose axes are all lists or ranges of whole numbers, a combination
+  // is a point once. A condition that cannot be evaluated selects the point, with its problem.
   [[nodiscard]] std::optional<Point> next();
   // Continues with point `id`, which must not be behind.
   [[nodiscard]] std::optional<Point> skip_to(std::int64_t id);
   [[nodiscard]] std::int64_t candidates() const { return candidates_; }
+  // Whether every candidate is a point.
+  [[nodiscard]] bool has_all_candidates() const { return study_->where.empty() && !may_repeat_; }
 
  private:
   Points(const Study& study, Facts facts, std::int64_t candidates);
+  [[nodiscard]] std::vector<double> parts(std::int64_t index) const;
   [[nodiscard]] Point candidate(std::int64_t index) const;
+  [[nodiscard]] bool is_repeated(std::int64_t index);
   void derive(Point& point) const;
   [[nodiscard]] bool is_selected(Point& point) const;
 
@@ -46,6 +52,8 @@ class Points {
   std::int64_t candidates_ = 0, index_ = 0, id_ = 0;
   std::shared_ptr<const LatinHypercube> hypercube_;
   std::shared_ptr<const Sobol> sobol_;
+  bool may_repeat_ = false;
+  std::unordered_set<std::uint64_t> seen_;  // combinations, as positions of values in mixed radix
 };
 
 // Names of formulas at a point: constants, columns, figures of the row, fields of the scenario.

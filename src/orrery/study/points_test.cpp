@@ -122,6 +122,23 @@ TEST(Points, two_axes_of_sobol_fill_squares_evenly) {
   EXPECT_EQ(squares.size(), 64U);
 }
 
+// Two lists and a range of whole numbers have 2 x 3 x 4 = 24 combinations. 1,000 samples find all of them, each once,
+// and points can be found by their id.
+TEST(Points, samplers_of_lists_have_a_combination_once) {
+  for (const std::string kind : {"sobol", "latin_hypercube"}) {
+    const auto study = study_from(
+        "axes: [{a: [1, 2]}, {b: [x, y, z]}, {c: {from: 1, to: 4}}]\nsampler: {kind: " + kind + ", points: 1000}");
+    const auto points = points_of(study);
+    ASSERT_EQ(points.size(), 24U) << kind;
+    const auto texts = texts_of(points);
+    EXPECT_EQ(std::set<std::string>(texts.begin(), texts.end()).size(), 24U) << kind;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      EXPECT_EQ(points[i].id, static_cast<std::int64_t>(i));
+      EXPECT_EQ(Points::make(study, {})->skip_to(points[i].id)->columns, points[i].columns) << kind << ' ' << i;
+    }
+  }
+}
+
 TEST(StudyFile, mistakes_have_a_place_and_the_nearest_name) {
   EXPECT_THAT(error_of("axis: [1]"), HasSubstr("study.yaml:1:1 /axis: unknown key \"axis\"; did you mean \"axes\"?"));
   EXPECT_THAT(error_of("axes: [{a: []}]"), HasSubstr("axis \"a\" has no values"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -62,10 +63,21 @@ constexpr std::array<std::string_view, 3> kMetrics = {"gpu_hours", "energy_mwh",
 
 // Flags as their publications state them; what they leave open is chosen as `orrery estimate` chooses it.
 constexpr std::array kPlans = {
+    // Two stages: 8,192 tokens, then six lengths up to 131,072 for 800 G tokens. How many tokens have which length is
+    // not published: all are priced at the longest, the most hours that they can take. The placement is the published
+    // order of ranks, tp, cp, pp, dp: stages are inside a pod.
     PublishedPlan{
         "llama-3.1-405b",
-        "--model llama-3.1-405b --cluster meta-24k-roce --devices 16384 --global-batch 2048 --seq 8192 --tp 8 --pp 16",
-        "arXiv:2407.21783, table 4"},
+        "--model llama-3.1-405b --cluster meta-24k-roce --stack llama3 --devices 16384 --global-batch 2048 --seq 8192 "
+        "--tp 8 --pp 16 --vpp 8 --micro-batch 1 --zero 2 --recompute none --sequence-parallel --embedding-as-layer "
+        "--head-as-layer --placement tp=0,pp=1",
+        "arXiv:2407.21783, table 4 and sections 3.3.2 and 3.4.1"},
+    PublishedPlan{
+        "llama-3.1-405b",
+        "--model llama-3.1-405b --cluster meta-24k-roce --stack llama3 --devices 16384 --global-batch 128 --seq 131072 "
+        "--tp 8 --cp 16 --pp 16 --vpp 8 --micro-batch 1 --zero 2 --recompute none --sequence-parallel "
+        "--embedding-as-layer --head-as-layer --placement tp=0,pp=1",
+        "arXiv:2407.21783, table 4 and section 3.4.2", 800.0},
     PublishedPlan{
         "deepseek-v3",
         "--model deepseek-v3-mtp --cluster hgx-h800 --stack hai-llm --devices 2048 --global-batch 15360 --seq 4096 "
@@ -112,11 +124,14 @@ constexpr std::array kPlans = {
                   "EleutherAI/pythia models/12B/pythia-12b.yml@55e1182be2"},
 };
 
-const PublishedPlan* plan_of(const std::string& model) {
+// One plan for each stage of the run.
+std::vector<const PublishedPlan*> plans_of(const std::string& model) {
   const std::string name = dashed(model);
-  const auto found =
-      std::find_if(kPlans.begin(), kPlans.end(), [&](const auto& plan) { return name.starts_with(plan.model); });
-  return found == kPlans.end() ? nullptr : found;
+  std::vector<const PublishedPlan*> stages;
+  for (const auto& plan : kPlans) {
+    if (name.starts_with(plan.model)) { stages.push_back(&plan); }
+  }
+  return stages;
 }
 
 bool says(const std::string& text, std::string_view words) { return text.find(words) != std::string::npos; }
@@ -133,7 +148,8 @@ double useful_share(const Run& run, campaign::Job job) {
 
 constexpr double kMixedAdam = 14.0;  // bytes of a checkpoint per parameter: bf16 weights, fp32 master and moments
 
-Skippable<double> hours_by_plan(const Run& run, const PublishedPlan& plan, const Parts& parts) {
+// Of one stage: `tokens` tokens by this plan.
+Skippable<double> hours_of_stage(const Run& run, const PublishedPlan& plan, double tokens, const Parts& parts) {
   CommandRow command;
   command.args = "estimate " + std::string(plan.flags);
   auto scenario = scenario_of(command, parts);
@@ -144,9 +160,23 @@ Skippable<double> hours_by_plan(const Run& run, const PublishedPlan& plan, const
   job.cluster = scenario->cluster;
   job.parameters = static_cast<double>(workload::parameter_count(scenario->model).total);
   job.bytes_per_parameter = kMixedAdam;
-  const double steps = *run.tokens_b * 1e9 / campaign::tokens_per_step(job, campaign::Spec{});
+  const double steps = tokens / campaign::tokens_per_step(job, campaign::Spec{});
   const double hours = steps * job.estimate.step_time.value() * static_cast<double>(job.cluster.devices) / 3600.0;
   return hours / useful_share(run, job);
+}
+
+// Later stages have their published tokens, the first one the rest.
+Skippable<double> hours_by_plan(const Run& run, const std::vector<const PublishedPlan*>& stages, const Parts& parts) {
+  double first = *run.tokens_b * 1e9, hours = 0.0;
+  for (const PublishedPlan* stage : stages) { first -= stage->tokens_b * 1e9; }
+  if (!(first > 0.0)) { return skip("tokens_b is less than that of the later stages of the published plan"); }
+  for (const PublishedPlan* stage : stages) {
+    const double tokens = stage->tokens_b > 0.0 ? stage->tokens_b * 1e9 : first;
+    const auto more = hours_of_stage(run, *stage, tokens, parts);
+    if (!more) { return more; }
+    hours += *more;
+  }
+  return hours;
 }
 
 Skippable<double> hours_by_mfu(const Run& run, const Parts& parts) {
@@ -173,7 +203,7 @@ Skippable<double> hours_by_mfu(const Run& run, const Parts& parts) {
 Skippable<double> hours(const Run& run, const Parts& parts) {
   if (!run.tokens_b) { return skip("tokens_b is not stated"); }
   // A published MFU is a measurement of the run: it is used only where no plan is published that predicts the step.
-  if (const PublishedPlan* plan = plan_of(run.model)) { return hours_by_plan(run, *plan, parts); }
+  if (const auto stages = plans_of(run.model); !stages.empty()) { return hours_by_plan(run, stages, parts); }
   if (run.mfu) { return hours_by_mfu(run, parts); }
   return skip("neither a plan nor an MFU is published");
 }

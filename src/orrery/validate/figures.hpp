@@ -2,7 +2,8 @@
 // is one prediction.
 //
 // Campaigns (columns of data/validation-like tables: model, params_b, tokens_b, accelerator, devices, ...):
-//   gpu_hours   steps of the run's published plan, else from its MFU: 6 x active parameters x tokens / (peak x MFU);
+//   gpu_hours   steps of the run's published plan, stage by stage; else from its MFU: 6 x active parameters x tokens /
+//   (peak x MFU);
 //               divided by the share of useful time at usual failures. A basis that says "upper bound" is not scored
 //   energy_mwh  hours (stated, else predicted) x power per device, x PUE unless the basis says that it is without
 //   carbon_t    energy (stated, else predicted) x intensity, x PUE where the basis of the carbon has it and that of the
@@ -51,11 +52,12 @@ struct FigureScenario {
 };
 [[nodiscard]] Skippable<FigureScenario> scenario_of(const FigureRow& row, const Parts& parts);
 
-// A published plan as flags of `orrery estimate`; empty: none is known.
+// A published plan as flags of `orrery estimate`. A run that changed its plan has one for each stage.
 struct PublishedPlan {
   std::string_view model;  // beginning of the name, as `dashed` spells it
   std::string_view flags;
   std::string_view source;
+  double tokens_b = 0.0;  // of this stage, in 1e9; 0: those of the run that no other stage has
 };
 [[nodiscard]] std::span<const PublishedPlan> published_plans();
 

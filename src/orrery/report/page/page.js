@@ -14,12 +14,16 @@
   const all = Array.from({ length: count }, (_, i) => i);
   const isOk = (i) => valueOf.status(i) === "ok";
   const ok = all.filter(isOk);
-  const objective = data.objective;
+  // The axis or derived value that a result repeats, such as "devices": only one of both is shown.
+  const given = (name) => data.columns.find((c) => c.kind !== "metric" && c.path === name && !c.dictionary);
+  const isRepeated = (c) => c.kind === "metric" && given(c.name) !== undefined;
+  const shownName = (name) => (meta[name] && isRepeated(meta[name]) ? given(name).name : name);
+  const objective = shownName(data.objective);
   const { css, palette, digits, show, element, section, choice, dataTable, draw, axis, drawAll } = Page;
   const shown = (name, i) => show(valueOf[name](i), meta[name].unit);
   const titleOf = (name) => meta[name].title + (meta[name].unit ? ` [${meta[name].unit}]` : "");
 
-  const numeric = data.columns.filter((c) => !c.dictionary && c.kind !== "id" && ok.some((i) => valueOf[c.name](i) !== null)).map((c) => c.name);
+  const numeric = data.columns.filter((c) => !c.dictionary && c.kind !== "id" && !isRepeated(c) && ok.some((i) => valueOf[c.name](i) !== null)).map((c) => c.name);
   const varies = (name) => new Set(all.map(valueOf[name])).size > 1;
   const axes = data.columns.filter((c) => c.kind === "axis" && varies(c.name)).map((c) => c.name);
   const settings = data.columns.filter((c) => c.kind === "axis").map((c) => c.name);
@@ -68,8 +72,8 @@
     const directions = element("p", "", box);
     const frame = element("div", null, box, "frame");
     const fill = dataTable(box, "pareto");
-    const [first, second] = [data.front[0], data.front[1]].map((n) => (numeric.includes(n) ? n : null));
-    const fallback = ["price_usd", "cost_usd", "devices", ...axes].find((n) => numeric.includes(n) && varies(n) && n !== objective);
+    const [first, second] = [data.front[0], data.front[1]].map(shownName).map((n) => (numeric.includes(n) ? n : null));
+    const fallback = ["price_usd", "cost_usd", "devices", ...axes].map(shownName).find((n) => numeric.includes(n) && varies(n) && n !== objective);
     const render = () => {
       const x = horizontal.value, y = vertical.value;
       const { points, kept } = front(x, y);
@@ -197,7 +201,7 @@
 
   function rowsTable() {
     const { box, choices } = section("All points", "Click a heading to sort. A filter is a text, or a comparison such as < 10 in the column's own unit (SI).");
-    const names = data.columns.filter((c) => !(c.kind === "metric" && data.columns.some((d) => d.kind !== "metric" && d.path === c.name))).map((c) => c.name).filter((n) => n === "id" || n === "status" || all.some((i) => valueOf[n](i) !== null));
+    const names = data.columns.filter((c) => !isRepeated(c)).map((c) => c.name).filter((n) => n === "id" || n === "status" || all.some((i) => valueOf[n](i) !== null));
     const search = element("input", null, element("label", "contains ", choices));
     search.id = "search";
     const size = 50;
