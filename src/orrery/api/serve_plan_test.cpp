@@ -24,6 +24,17 @@ results::ServingPlan found(const ServePlanRequest& request) {
   return plan ? std::move(*plan) : results::ServingPlan{};
 }
 
+// Whether a load above `load`, by a part of it at most, misses the service level.
+bool misses_within(ServeRequest run, double load, double part) {
+  constexpr int kTries = 44;
+  for (int i = 1; i <= kTries; ++i) {
+    run.scenario.rate = load * (1.0 + part * i / kTries);
+    const auto served = serve(ORRERY_SOURCE_DATA_DIR, run);
+    if (served && !served->meets_slo()) { return true; }
+  }
+  return false;
+}
+
 TEST(ApiServePlan, each_of_the_best_carries_its_load_as_a_simulation_of_it_does) {
   const ServePlanRequest request = small_search();
   const auto plan = found(request);
@@ -46,10 +57,13 @@ TEST(ApiServePlan, each_of_the_best_carries_its_load_as_a_simulation_of_it_does)
     EXPECT_EQ(served->ttft.p99, c.result.ttft.p99) << c.text;
     EXPECT_EQ(served->gpus, c.gpus);
     EXPECT_LE(c.gpus, request.devices);
-    // 1 % of resolution above, it is missed at some load that the bisection tried.
+    // 1 % of resolution above, it is missed at some load that the bisection tried. A second bisection, which tries
+    // other loads, finds no lower one; it may find a higher one, because loads that carry are not an interval.
     const auto curve = serve_goodput(ORRERY_SOURCE_DATA_DIR, run);
     ASSERT_TRUE(curve.has_value());
-    EXPECT_NEAR(curve->points[*curve->best].load, c.load, 0.011 * c.load) << c.text;
+    const double again = curve->points[*curve->best].load;
+    EXPECT_GE(again, 0.989 * c.load) << c.text;
+    if (again > 1.011 * c.load) { EXPECT_TRUE(misses_within(run, c.load, 0.011)) << c.text; }
   }
 }
 

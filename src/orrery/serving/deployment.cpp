@@ -83,6 +83,7 @@ Result<void> BuiltPool::finish() {
                             in.model->name, config::format_bytes(memory_.weights), config::format_bytes(usable),
                             in.cluster.accelerator.name));
   }
+  shape_.prompt_host = ticks_of(in.settings.prompt_host);
   shape_.step_host = ticks_of(in.settings.step_host / tokens_per_step(in.settings));
   shape_.prefill_only = in.prefill_only;
   if (auto ok = add_tiers(); !ok) { return ok; }

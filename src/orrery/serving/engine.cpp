@@ -75,7 +75,7 @@ std::uint32_t Engine::new_slot() {
 void Engine::arrive(std::int64_t request, Ticks now, bool prefilled) {
   ORRERY_ASSERT(request >= 0 && now >= 0);
   const Request& r = workload_.requests[static_cast<std::size_t>(request)];
-  const Waiting waiting{request, prefilled ? 1 : 0, prefilled ? r.input : 0};
+  const Waiting waiting{request, prefilled ? 1 : 0, prefilled ? r.input : 0, prefilled};
   if (poll_ == 1) {
     queue(waiting, false);
     return;

@@ -50,6 +50,7 @@ struct EngineShape {
   std::int64_t blocks = 0;       // of the cache, all ranks together
   std::int64_t ranks = 1;        // of data-parallel attention: each has a token budget and sequences of its own
   Ticks step_host = 0;           // of each iteration
+  Ticks prompt_host = 0;         // to tokenise a token of a prompt, before the queue, one prompt after the other
   std::vector<CacheTier> tiers;  // at most kTiers
   Ticks swap_token = 0;          // to copy the keys and values of a token to the host, or back
   Jumps jumps = Jumps::aggregated;
@@ -89,6 +90,7 @@ class Engine {
     std::int64_t request = 0;
     std::int64_t generated = 0;  // tokens before it was preempted
     std::int64_t kept = 0;       // positions whose keys and values are on the host, or arrive with the request
+    bool arrives = false;        // they arrive with the request, whose first token counts when it runs
   };
   struct Sequence {
     std::int64_t request = 0;

@@ -115,6 +115,7 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
     outcome.cached = offer.hit_tokens;
     outcome.cached_blocks = found_blocks(request, offer);
   }
+  if (waiting.arrives) { outcome.first = now; }
   if (waiting.kept > 0 && waiting.generated > 0 && shape_.swap_token > 0) {
     swaps_ += waiting.kept * shape_.swap_token;
   }
@@ -219,7 +220,7 @@ void Engine::preempt_last() {
   Sequence& s = slots_[slot];
   Outcome& outcome = outcomes_[static_cast<std::size_t>(s.request)];
   const std::int64_t context = s.decodes ? context_of(s) : s.computed;
-  Waiting waiting{s.request, s.decodes ? s.generated + step_ - s.joined : s.generated, 0};
+  Waiting waiting{s.request, s.decodes ? s.generated + step_ - s.joined : s.generated, 0, false};
   ++outcome.preemptions;
   ++totals_.preemptions;
   const bool swaps = settings_.preemption == Preemption::swap && s.decodes;

@@ -31,8 +31,10 @@ void add_prices(Record<EngineSettings>& record) {
                 "host time for each sequence of an iteration with drafts that the device waits for")
       .optional("transfer_setup", &E::transfer_setup,
                 "time of a request between a prefill and a decode engine (handshake, polling), besides its bytes")
+      .optional("prompt_host", &E::prompt_host,
+                "host time to tokenise a token of a prompt; an engine's server tokenises one prompt after the other")
       .optional("request_overhead", &E::request_overhead,
-                "time of a request outside the engine before its first token (HTTP, tokeniser)");
+                "time of a request outside the engine before its first token, whatever its length (HTTP)");
 }
 
 }  // namespace

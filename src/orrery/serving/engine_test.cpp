@@ -68,6 +68,7 @@ RandomCase random_case() {
                                    *rc::gen::element<Ticks>(0, 5000), *rc::gen::element<Ticks>(0, 100'000)});
   }
   c.fleet.shape.ranks = *rc::gen::element<std::int64_t>(1, 1, 3);
+  c.fleet.shape.prompt_host = *rc::gen::element<Ticks>(0, 0, ticks_of(Seconds(20e-6)));
   c.fleet.shape.swap_token = s.preemption == Preemption::swap ? 1000 : 0;
   c.fleet.price.line = *rc::gen::element<std::int64_t>(50, 1000, 1 << 20);
   c.fleet.replicas = *rc::gen::element<std::int64_t>(1, 3);
@@ -216,6 +217,7 @@ TEST(Load, a_later_turn_finds_the_prompt_before_it_in_the_cache) {
 
 RC_GTEST_PROP(Stages, littles_law_holds_in_each_and_requests_are_conserved, ()) {
   RandomCase c = random_case();
+  c.fleet.shape.prompt_host = 0;
   const FleetRun run = c.fleet.run(c.load);
   RC_ASSERT(run.stations.size() == c.fleet.options.stations.size());
   for (std::size_t k = 0; k < run.stations.size(); ++k) {

@@ -27,6 +27,9 @@ class Front {
       engines_.push_back(std::make_unique<Engine>(*pool.settings, pool.shape, *pool.price, load, outcomes));
     }
     seen_.resize(engines_.size());
+    tokenised_.resize(engines_.size(), 0);
+    tokenising_.resize(engines_.size(), 0);
+    prompt_host_ = pool.shape.prompt_host;
     sent_.resize(engines_.size());
   }
 
@@ -36,8 +39,18 @@ class Front {
   [[nodiscard]] std::int64_t block_tokens() const { return block_tokens_; }
   [[nodiscard]] Autoscaler& scaler() { return scaler_; }
 
+  // When the tokens of a prompt that comes now are ready for the engine: prompts are tokenised one after the other.
+  Ticks begin_tokenising(std::size_t i, const Request& request, Ticks now) {
+    if (prompt_host_ == 0) { return now; }
+    ++tokenising_[i];
+    tokenised_[i] = std::max(now, tokenised_[i]) + request.input * prompt_host_;
+    return tokenised_[i];
+  }
+  void end_tokenising(std::size_t i) { --tokenising_[i]; }
+  [[nodiscard]] std::int64_t outstanding(std::size_t i) const { return engines_[i]->outstanding() + tokenising_[i]; }
+
   void scale(Ticks now) {
-    scaler_.step(now, [this](std::size_t i) { return engines_[i]->outstanding(); });
+    scaler_.step(now, [this](std::size_t i) { return outstanding(i); });
   }
 
   std::size_t choose(const Request& request, Ticks now) {
@@ -75,7 +88,7 @@ class Front {
     for (std::size_t i = 0; i < engines_.size(); ++i) {
       const Engine& engine = *engines_[i];
       const double held = static_cast<double>(engine.used_blocks() * block_tokens_);
-      seen_[i] = by_requests() ? static_cast<double>(engine.outstanding())
+      seen_[i] = by_requests() ? static_cast<double>(outstanding(i))
                                : static_cast<double>(engine.waiting_tokens()) + kHeldWeight * held;
       sent_[i] = 0.0;
     }
@@ -113,6 +126,9 @@ class Front {
   Autoscaler scaler_;
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<double> seen_, sent_;
+  Ticks prompt_host_ = 0;
+  std::vector<Ticks> tokenised_;          // [engine]: when the last prompt is
+  std::vector<std::int64_t> tokenising_;  // [engine]: prompts before its queue
   Ticks looked_ = -1;
   std::size_t turn_ = 0;
 };
@@ -156,7 +172,8 @@ class FleetSimulation {
       const Ticks transfer = transfers_.empty() ? kNever : transfers_.top().at;
       const Ticks engine = engines_.empty() ? kNever : engines_.top().at;
       const Ticks station = stations_.next();
-      const Ticks now = std::min({arrival, station, transfer, engine});
+      const Ticks prompt = prompts_.empty() ? kNever : prompts_.top().at;
+      const Ticks now = std::min({arrival, station, prompt, transfer, engine});
       if (now == kNever) { break; }
       if (scale(now)) { continue; }
       if (now > static_cast<Ticks>(kLongestSeconds * kTicksPerSecond)) {
@@ -167,6 +184,8 @@ class FleetSimulation {
         take_arrivals(now);
       } else if (station == now) {
         take_stations(now);
+      } else if (prompt == now) {
+        take_prompts(now);
       } else if (transfer == now) {
         take_transfers(now);
       } else if (!advance_engine()) {
@@ -270,14 +289,40 @@ class FleetSimulation {
   }
 
   void send_new(std::int64_t request, Ticks now) {
-    run_.outcomes[static_cast<std::size_t>(request)].ready = now;
-    send(fronts_.front(), request, now, false);
+    Outcome& outcome = run_.outcomes[static_cast<std::size_t>(request)];
+    Front& front = fronts_.front();
+    const Request& r = load_.requests[static_cast<std::size_t>(request)];
+    const std::size_t i = front.choose(r, now);
+    outcome.engine = front.first() + static_cast<std::int32_t>(i);
+    outcome.ready = front.begin_tokenising(i, r, now);
+    if (outcome.ready > now) {
+      prompts_.push({outcome.ready, request});
+    } else {
+      front.engine(i).arrive(request, now);
+      woken_.push_back(i);
+    }
   }
 
-  void send(Front& front, std::int64_t request, Ticks now, bool prefilled) {
+  // Prompts whose tokens are ready.
+  void take_prompts(Ticks now) {
+    Front& front = fronts_.front();
+    while (!prompts_.empty() && prompts_.top().at == now) {
+      const std::int64_t request = prompts_.top().what;
+      prompts_.pop();
+      const std::int32_t number = run_.outcomes[static_cast<std::size_t>(request)].engine - front.first();
+      const auto i = static_cast<std::size_t>(number);
+      front.end_tokenising(i);
+      front.engine(i).arrive(request, now);
+      woken_.push_back(i);
+    }
+    wake(front, now);
+  }
+
+  void send_prefilled(std::int64_t request, Ticks now) {
+    Front& front = fronts_.back();
     const std::size_t i = front.choose(load_.requests[static_cast<std::size_t>(request)], now);
     run_.outcomes[static_cast<std::size_t>(request)].engine = front.first() + static_cast<std::int32_t>(i);
-    front.engine(i).arrive(request, now, prefilled);
+    front.engine(i).arrive(request, now, true);
     woken_.push_back(i);
   }
 
@@ -318,7 +363,7 @@ class FleetSimulation {
         hand_over(i, request, due.at);
       }
     }
-    if (engine.outstanding() == 0) { front.scaler().emptied(i, due.at); }
+    if (front.outstanding(i) == 0) { front.scaler().emptied(i, due.at); }
     schedule(front, i);
     constexpr std::int64_t kOften = 1 << 16;
     return ++events_ % kOften != 0 || !options_.keep_going || options_.keep_going(ended_);
@@ -363,8 +408,7 @@ class FleetSimulation {
     while (!transfers_.empty() && transfers_.top().at == now) {
       const std::int64_t request = transfers_.top().what;
       transfers_.pop();
-      run_.outcomes[static_cast<std::size_t>(request)].first = now;
-      send(fronts_.back(), request, now, true);
+      send_prefilled(request, now);
     }
     wake(fronts_.back(), now);
   }
@@ -374,7 +418,7 @@ class FleetSimulation {
   FleetRun run_;
   std::vector<Front> fronts_;
   Stations stations_;
-  Dues timed_, transfers_, engines_;
+  Dues timed_, prompts_, transfers_, engines_;
   std::vector<Ticks> scheduled_, sending_;
   std::vector<std::size_t> woken_;
   std::vector<std::int32_t> waits_for_;  // [request], if some follow others

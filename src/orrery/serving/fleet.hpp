@@ -36,7 +36,7 @@ struct Pool {
   AutoscaleOptions autoscale = {};
 };
 
-// From a prefill engine to a decode engine.
+// From a prefill engine to a decode engine. The first token counts when the decode engine takes the request.
 struct TransferPolicy {
   Ticks latency = 0;
   Ticks token = 0;          // a position of the cache, all lanes together

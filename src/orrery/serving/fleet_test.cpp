@@ -57,6 +57,20 @@ TEST(Admission, a_limit_of_one_refuses_as_erlang_says) {
   EXPECT_NEAR(static_cast<double>(run.refused) / n, expected, 3 * std::sqrt(expected * (1 - expected) / n));
 }
 
+// A server tokenises one prompt after the other: two prompts of 100 tokens at 1 ms each are ready after 100 and 200 ms.
+// Iterations of a prompt take 10 ms + 100 x 100 us. Two engines have two servers.
+TEST(Tokenising, prompts_wait_for_those_before_them) {
+  TestFleet fleet;
+  fleet.shape.prompt_host = ticks_of(Seconds(1e-3));
+  Workload load = load_of(2, 0.0, 100, 1, 1.0, 1), again = load;
+  const FleetRun one = fleet.run(load);
+  EXPECT_NEAR(seconds_of(one.outcomes[0].first), 120e-3, 1e-12);
+  EXPECT_NEAR(seconds_of(one.outcomes[1].first), 220e-3, 1e-12);
+  fleet.replicas = 2;
+  const FleetRun two = fleet.run(again);
+  EXPECT_NEAR(seconds_of(two.outcomes[1].first), 120e-3, 1e-12);
+}
+
 // Tiers without room change nothing, bit for bit.
 RC_GTEST_PROP(Tiers, tiers_of_no_size_are_no_tiers, ()) {
   RandomCase c = random_case();

@@ -143,14 +143,17 @@ void set_launch(const ServingRow& row, std::string_view pool, const serving::Deg
   if (row.model_key == "deepseek-r1") {
     if (is_sglang) { narrow_cache = true; }
     if (row.mode == "disagg") {
-      if (is_sglang && is_amd(row)) { set_sglang_pool(pool, degrees, settings); }
+      is_amd(row) ? set_sglang_pool(pool, degrees, settings) : set_dynamo_pool(row, pool, degrees, settings);
     } else if (is_sglang) {
       set_sglang_r1(row, degrees, settings);
     } else {
       set_trtllm_r1(row, degrees, settings);
     }
   } else if (row.mode == "disagg") {
-    return;
+    if (row.model_key == "kimi-k2") {
+      narrow_cache = true;
+      set_dynamo_pool(row, pool, degrees, settings);
+    }
   } else if (row.model_key == "llama-3.1-70b") {
     narrow_cache = is_blackwell(row);
     set_dense_70b(row, settings);
@@ -159,6 +162,12 @@ void set_launch(const ServingRow& row, std::string_view pool, const serving::Deg
   } else if (row.model_key == "kimi-k2") {
     narrow_cache = row.precision == "fp4";
   }
+}
+
+// Dynamo's default is in turn; the flags of AMD's pools are random.
+serving::Routing routing_of(const ServingRow& row) {
+  if (!is_of_inferencex(row)) { return serving::Routing::least_outstanding; }
+  return is_amd(row) ? serving::Routing::random : serving::Routing::round_robin;
 }
 
 }  // namespace orrery::validate

@@ -15,4 +15,11 @@ namespace orrery::validate {
 void set_launch(const ServingRow& row, std::string_view pool, const serving::Degrees& degrees,
                 serving::EngineSettings& settings, std::optional<bool>& narrow_cache);
 
+// Of one pool of engines behind Dynamo: the part of set_launch in serving_pools.cpp.
+void set_dynamo_pool(const ServingRow& row, std::string_view pool, const serving::Degrees& degrees,
+                     serving::EngineSettings& settings);
+
+// How requests are distributed over the engines of a pool.
+[[nodiscard]] serving::Routing routing_of(const ServingRow& row);
+
 }  // namespace orrery::validate

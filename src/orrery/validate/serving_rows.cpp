@@ -121,9 +121,16 @@ serving::Degrees degrees_of(const ServingRow& row, std::int64_t gpus, std::optio
   return d;
 }
 
+// Pools of SGLang with several decode engines on GB200 are those of the low-latency recipes, which have no attention
+// dp; the table's flag comes from degrees that do not give the devices.
+bool is_low_latency(const ServingRow& row) {
+  return row.engine == "dynamo-sglang" && row.gpu_type == "GB200" && row.decode_workers.value_or(1) > 1;
+}
+
 // AIConfigurator's copies of InferenceX's rows multiply tp by ep where experts are shared out over all ranks (tp 16, ep
 // 4 is tp 4, ep 4: the times are those of tp 4), and state attention dp over all ranks as tp x dp GPUs.
 ServingRow with_true_degrees(ServingRow row) {
+  if (is_low_latency(row)) { row.prefill_dp_attn = row.decode_dp_attn = 0; }
   if (row.family != "aic_silicon" || row.mode != "agg" || !is_of_inferencex(row) || !row.tp || !row.ep) { return row; }
   const std::int64_t tp = *row.tp, ep = *row.ep, dp = row.dp_attn.value_or(1);
   if (dp == 1 && ep > 1 && tp == ep * ep) {
@@ -216,6 +223,7 @@ class RowRun {
     inputs.job.precision = *precision;
     inputs.job.formats.weights = stored_format(row_.precision, *precision);
     inputs.degrees = degrees;
+    if (row_.load_kind == "static_batch" || row_.load_kind == "burst") { inputs.settings.prompt_host = {}; }
     inputs.prefill_only = inputs.name == "prefill";
     auto pool = serving::BuiltPool::build(std::move(inputs));
     if (!pool) { return pool.error().diagnostics.front().message; }
@@ -255,6 +263,7 @@ class RowRun {
                              row_.decode_dp_attn);
     decode.replicas = d;
     if (auto reason = add_pool("decode", decode); !reason.empty()) { return reason; }
+    deployment_.fleet.routing = routing_of(row_);
     deployment_.fleet.transfer = serving::transfer_of(*deployment_.pools.front(), *deployment_.pools.back(), true);
     return {};
   }

@@ -1,0 +1,95 @@
+// Laws of pools of prefill and decode engines.
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "orrery/serving/test_cases.hpp"
+
+namespace orrery::serving::pools_test {
+
+using engine_test::load_of;
+using engine_test::random_case;
+using engine_test::RandomCase;
+
+struct Pools {
+  TestFleet prefill, decode;
+  FleetOptions options;
+
+  FleetRun run(Workload& load) {
+    prefill.shape.prefill_only = true;
+    auto run = run_fleet(load,
+                         {Pool{&prefill.settings, prefill.shape, &prefill.price, prefill.replicas},
+                          Pool{&decode.settings, decode.shape, &decode.price, decode.replicas}},
+                         options);
+    ORRERY_ASSERT(run.has_value());
+    return std::move(*run);
+  }
+};
+
+// Two prompts of 100 tokens in one iteration of 10 ms + 200 x 100 us; handshakes of 2 ms at the same time.
+TEST(Pools, a_first_token_waits_for_a_place_on_the_decode_engine) {
+  Pools pools;
+  pools.options.transfer.latency = ticks_of(Seconds(2e-3));
+  Workload load = load_of(2, 0.0, 100, 5, 1.0, 1), again = load;
+  const FleetRun free = pools.run(load);
+  EXPECT_NEAR(seconds_of(free.outcomes[0].first), 32e-3, 1e-12);
+  EXPECT_EQ(free.outcomes[1].first, free.outcomes[0].first);
+  pools.decode.settings.max_sequences = 1;
+  const FleetRun full = pools.run(again);
+  EXPECT_EQ(full.outcomes[0].first, free.outcomes[0].first);
+  EXPECT_EQ(full.outcomes[1].first, full.outcomes[0].last);
+}
+
+// Each engine in turn, whatever runs there: the third request goes to the first engine, which is busy, though the
+// second has ended a shorter one.
+TEST(Pools, in_turn_a_request_waits_though_another_engine_is_idle) {
+  Pools pools;
+  pools.decode.replicas = 2;
+  pools.decode.settings.max_sequences = 1;
+  Workload load = load_of(3, 0.0, 10, 50, 1.0, 1), again = load;
+  load.requests[1].output = again.requests[1].output = 2;
+  pools.options.routing = Routing::round_robin;
+  const FleetRun in_turn = pools.run(load);
+  EXPECT_EQ(in_turn.outcomes[2].engine, in_turn.outcomes[0].engine);
+  EXPECT_EQ(in_turn.outcomes[2].first, in_turn.outcomes[0].last);
+  pools.options.signal_age = 0;
+  pools.options.routing = Routing::least_outstanding;
+  const FleetRun balanced = pools.run(again);
+  EXPECT_LE(balanced.outcomes[2].first, in_turn.outcomes[2].first);
+}
+
+Pools random_pools(const RandomCase& c) {
+  Pools pools;
+  pools.prefill = c.fleet;
+  pools.decode = c.fleet;
+  pools.prefill.replicas = *rc::gen::element<std::int64_t>(1, 2);
+  pools.decode.settings.max_sequences = *rc::gen::inRange<std::int64_t>(1, 10);
+  pools.options = c.fleet.options;
+  pools.options.routing = *rc::gen::element(Routing::round_robin, Routing::random, Routing::least_outstanding);
+  pools.options.transfer.token = *rc::gen::element<Ticks>(0, 10'000);
+  pools.options.transfer.latency = *rc::gen::element<Ticks>(0, 1'000'000'000);
+  return pools;
+}
+
+RC_GTEST_PROP(Pools, aggregated_runs_equal_stepped_ones_and_tokens_are_conserved, ()) {
+  RandomCase c = random_case();
+  Pools pools = random_pools(c);
+  Workload again = c.load;
+  const FleetRun jumps = pools.run(c.load);
+  pools.prefill.shape.jumps = pools.decode.shape.jumps = Jumps::stepped;
+  const FleetRun steps = pools.run(again);
+  RC_ASSERT(jumps.end == steps.end);
+  std::int64_t outputs = 0, generated = 0;
+  for (std::size_t i = 0; i < jumps.outcomes.size(); ++i) {
+    const Outcome &a = jumps.outcomes[i], &b = steps.outcomes[i];
+    RC_ASSERT(a.scheduled == b.scheduled && a.first == b.first && a.last == b.last);
+    RC_ASSERT(a.done() && c.load.requests[i].arrival <= a.scheduled && a.scheduled < a.first && a.first <= a.last);
+    outputs += c.load.requests[i].output;
+  }
+  for (const EngineTotals& totals : jumps.engines) { generated += totals.generated; }
+  RC_ASSERT(generated == outputs);
+}
+
+}  // namespace orrery::serving::pools_test
