@@ -7,9 +7,6 @@ from program import ProgramTest
 
 BASE = "base: {model: llama-3.1-8b, cluster: dgx-a100, global_batch: 64, seq: 4096, pp: 1}\n"
 AXES = "axes: [{devices: [8, 16, 32]}, {tp: [1, 2, 4, 8]}]\n"
-EXPANDED = """base: {model: megatron-1t, cluster: {use: dgx-a100, second_tier.memory: 512 GB}, devices: 1024, precision: fp16,
-       stack: {use: megatron-deepspeed, pads_heads: true}, global_batch: 1024, seq: 2048, micro_batch: 1, recompute: full, zero: 2}
-"""
 
 
 class StudyRulesTest(ProgramTest):
@@ -81,7 +78,6 @@ plan: search
         self.assertEqual(self.estimate_of(point)[0]["step_time_s"], step)
 
     def test_the_point_of_a_threshold_is_the_plan_that_its_row_shows(self):
-        """Neither plan uses the second tier, so that the scenario can say all of it."""
         self.explore(BASE.replace("pp: 1", "devices: 64, stack: ideal") + """axes: [{global_batch: [64]}]
 threshold:
   {path: cluster.dimensions.infiniband.bandwidth, from: 1 GB/s, to: 400 GB/s, first: {plan: MP1_DP64}, second: {plan: MP8_DP8}}
@@ -90,14 +86,8 @@ threshold:
         self.assertIsNotNone(value)
         self.assertEqual(self.estimate_of(point)[0]["step_time_s"], step)
 
-    def test_a_point_with_expansion_says_that_estimate_has_none(self):
-        self.write("study.yaml", EXPANDED + "expansion: serial\naxes: [{plan: [MP8_DP128]}]\n")
-        code, out, err = self.run_program("explore", "study.yaml", "--point", "0")
-        self.assertEqual(code, 0, err)
-        self.assertIn("# expansion: orrery estimate has no flag for it", out)
-        code, _, err = self.run_program("explore", "study.yaml", "--point", "0", "--out-folder", "p")
-        self.assertEqual(code, 0, err)
-        self.assertIn("note: expansion:", err)
+    def test_a_point_is_not_read_from_a_database(self):
+        self.write("study.yaml", BASE + AXES)
         code, _, err = self.run_program("explore", "study.yaml", "--point", "0", "--db", "r.sqlite")
         self.assertEqual(code, 2)
         self.assertIn("--db: has no effect with --point", err)

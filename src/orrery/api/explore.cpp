@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/api/expanded_search.hpp"
 #include "orrery/api/study_evaluator.hpp"
 #include "orrery/api/study_tree.hpp"
 #include "orrery/config/json.hpp"
@@ -51,7 +52,8 @@ std::optional<Failure> failure_of_point(StudyInputs& inputs, const Settings& set
     const auto read = inputs.mad_max_inputs(settings, *request);
     return read ? std::nullopt : std::optional(read.error());
   }
-  const auto read = inputs.inputs(settings, *request, Length::longest);
+  if (auto wrong = estimate::problems(*request); !wrong.empty()) { return Failure{std::move(wrong)}; }
+  const auto read = inputs.inputs(settings, without_expansion(*request), Length::longest);
   return read ? std::nullopt : std::optional(read.error());
 }
 
@@ -201,9 +203,6 @@ std::vector<std::string> not_modelled(const std::string& data_directory, Ready& 
   }
   auto list = evaluator.not_modelled();
   list.emplace_back("networks outside nodes, buildings, cooling and staff in prices and power");
-  if (ready.study.expansion) {
-    list.emplace_back("expansion: copies between tiers, caching, latency, and contention of devices for a shared pool");
-  }
   return list;
 }
 
@@ -335,7 +334,7 @@ Result<std::string> study_page(const std::string& database) {
 
 namespace {
 
-// What the row of a point has figures of: settings with the plan that was found, and what no scenario can say.
+// What the row of a point has figures of: settings with the plan that was found.
 struct ShownPoint {
   Settings settings;
   std::vector<std::string> notes;
@@ -343,12 +342,6 @@ struct ShownPoint {
 
 ShownPoint shown_point(const std::string& data_directory, const Study& study, const study::Point& point) {
   ShownPoint shown{point.settings, {}};
-  if (study.expansion) {
-    shown.notes.emplace_back(
-        "expansion: orrery estimate has no flag for it; its figures differ from the row's where the row uses the "
-        "second "
-        "tier");
-  }
   const bool searches = study.inner == study::Inner::search;
   if ((!searches && !study.threshold) || !point.problem.empty()) { return shown; }
   StudyEvaluator evaluator(data_directory, study, {});
@@ -388,7 +381,7 @@ Result<PointFiles> point_files(const std::string& data_directory, const std::str
     if (!described && !StudyInputs::changes(shown.settings, part)) { continue; }
     std::string stack_name;
     if (part == "stack" && request.semantics == estimate::Semantics::physical) {
-      ORRERY_TRY(read, ready->inputs->inputs(shown.settings, request, Length::longest));
+      ORRERY_TRY(read, ready->inputs->inputs(shown.settings, without_expansion(request), Length::longest));
       stack_name = read.stack.name;
     }
     ORRERY_TRY(tree, ready->inputs->part_tree(part, shown.settings, stack_name));

@@ -97,6 +97,9 @@ Result<Inputs> read_inputs(const InputSources& sources, const Request& request, 
     failure.diagnostics.push_back(
         {{"", 0, 0, "--semantics"}, "\"mad-max\" is valid with plain estimate and plan only"});
   }
+  if (request.expansion) {
+    failure.diagnostics.push_back({{"", 0, 0, "--expansion"}, "is valid with estimate, plan and studies only"});
+  }
   auto model = keep(sources.model(request), "--model", failure);
   if (model) { model = keep(with_images_of(request, std::move(*model)), "--images", failure); }
   auto cluster = keep(sources.cluster(request), "--cluster", failure);

@@ -1,47 +1,55 @@
 // Memory expansion: what does not fit in device memory is in a second tier and used in place, as memory attached by CXL
-// is. Nothing is copied ahead of its use, so kernels are as fast as both memories together.
+// is. Nothing is copied ahead of its use, so kernels are as fast as both memories together (hardware/tier_use.hpp).
+// What is in the second tier is found (estimate/memory_split.hpp): the split with the shortest step among the one with
+// the least time of kernels, and the uniform one.
 //
-//   serial    1 / rate = (1 - f) / first + f / second         data of the two tiers are read one after the other
-//   parallel  1 / rate = max((1 - f) / first, f / second)     ... at the same time
-//
-// f: the part of a kernel's traffic that goes to the second tier; first, second: rates of the tiers, bytes/s (the first
-// one what kernels reach, memory_bandwidth x memory_efficiency; the second one as its description states it). The
-// serial form with f = the part of the footprint in the second tier is what papers on CXL expansion use as the
-// bandwidth of hybrid memory; the parallel form is that of GenZ. Two splits are compared and the faster one is taken:
-//
-//   uniform          all data have the same part in the second tier
-//   optimizer first  optimizer state, which is used once per step, fills the second tier first; the rest is uniform
-//
-// Left out: moving data between tiers, caching, contention of devices for a pool (give each device its share), latency.
-// The optimizer's other traffic (weights, gradients) is charged at the rate of its state.
+// Rates: of the first tier what kernels reach, memory_bandwidth x memory_efficiency; of the second one as its
+// description states it.
 #pragma once
 
-#include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 
+#include "orrery/api/inputs.hpp"
 #include "orrery/core/units.hpp"
+#include "orrery/estimate/estimator.hpp"
+#include "orrery/estimate/memory_split.hpp"
+#include "orrery/estimate/request.hpp"
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/results/estimate.hpp"
-#include "orrery/study/study.hpp"
 
 namespace orrery::api {
 
-// The rate of traffic of which `part` goes to the second tier.
-[[nodiscard]] BytesPerSecond hybrid_rate(BytesPerSecond first, BytesPerSecond second, double part,
-                                         study::ExpansionRule rule);
+struct ExpansionOptions {
+  hardware::ExpansionRule rule = hardware::ExpansionRule::serial;
+  hardware::ByClass<bool> classes;  // that may be in the second tier
+};
+
+// Of a request with an expansion; its classes must be valid (estimate::problems).
+[[nodiscard]] ExpansionOptions expansion_of(const estimate::Request& request);
 
 // The same machine with both tiers as device memory, at the rate of the first.
 [[nodiscard]] hardware::Cluster with_both_tiers(const hardware::Cluster& cluster, double reserve);
 
-struct Expanded {
-  results::Estimate estimate;  // memory: what is in the first tier, and `offloaded` in the second
-  std::string note;            // "expansion serial, optimizer first: 120 GiB in the second tier"; empty: it is not used
-};
+// Prices plans of one job with expansion. Keeps a reference: the inputs must outlive it.
+class Expander {
+ public:
+  Expander(const Inputs& inputs, const parallel::Job& job, const ExpansionOptions& options);
 
-// `roomy`: the estimate with both tiers; `priced`: the same plan with another rate of memory.
-[[nodiscard]] Expanded expanded(const results::Estimate& roomy, const hardware::Cluster& cluster, Bytes capacity,
-                                study::ExpansionRule rule,
-                                const std::function<results::Estimate(BytesPerSecond memory_bandwidth)>& priced);
+  // Not feasible: it fits in neither tier, or what may not be in the second tier does not fit in the first one. Memory
+  // is that of the first tier; Estimate::expansion has what is in the second one, if anything is.
+  [[nodiscard]] results::Estimate price(const parallel::Plan& plan, std::int64_t global_batch,
+                                        estimate::Detail detail = {});
+
+ private:
+  [[nodiscard]] results::Estimate divided(const parallel::Plan& plan, const hardware::ByClass<double>& shares,
+                                          estimate::Detail detail) const;
+
+  const Inputs& inputs_;
+  parallel::Job job_;
+  ExpansionOptions options_;
+  hardware::Cluster roomy_;
+  std::unique_ptr<estimate::Estimator> both_;
+};
 
 }  // namespace orrery::api

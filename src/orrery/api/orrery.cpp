@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/api/expanded_search.hpp"
 #include "orrery/api/inputs.hpp"
 #include "orrery/api/planning.hpp"
 #include "orrery/core/text.hpp"
@@ -22,7 +23,16 @@ using estimate::Request;
 Orrery::Orrery(std::string data_directory) : data_directory_(std::move(data_directory)), catalogue_(data_directory_) {}
 
 Result<EstimateAnswer> Orrery::estimate(const Request& request, estimate::Detail detail) const {
-  ORRERY_TRY(inputs, read_inputs(data_directory_, catalogue_, request));
+  ORRERY_TRY(inputs, read_inputs(data_directory_, catalogue_, without_expansion(request)));
+  if (auto wrong = estimate::problems(request); !wrong.empty()) {
+    return tl::make_unexpected(Failure{std::move(wrong)});
+  }
+  if (request.expansion) {
+    ORRERY_TRY(best, expanded_plan(request, inputs, detail));
+    const parallel::Job job = estimate::job_of(request, inputs.model, inputs.stack);
+    best.estimate = with_uncertainty(std::move(best.estimate), inputs, job);
+    return best;
+  }
   ORRERY_TRY(resolved, estimate::resolve(request, inputs.model, inputs.cluster, inputs.stack));
   const parallel::Job job = estimate::job_of(request, inputs.model, inputs.stack);
   Estimator estimator(inputs.model, inputs.cluster, inputs.stack, job);

@@ -1,6 +1,5 @@
 // `orrery plan`: searches a space of plans for every requested number of devices and merges the results by the
 // objective.
-// merged by what the best has least of.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -11,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "orrery/api/campaign.hpp"
+#include "orrery/api/expanded_search.hpp"
 #include "orrery/api/nearest.hpp"
 #include "orrery/api/orrery.hpp"
 #include "orrery/api/plan_speed.hpp"
@@ -314,6 +314,16 @@ Result<PlanSearch> Orrery::plan(const PlanRequest& request) const {
   }
   if (request.what_if && request.device_counts.size() > 1) {
     return fail({"", 0, 0, "--what-if"}, "is about one number of devices; --device-counts has several");
+  }
+  if (request.job.expansion) {
+    if (auto wrong = estimate::problems(request.job); !wrong.empty()) {
+      return tl::make_unexpected(Failure{std::move(wrong)});
+    }
+    PlanRequest one_count = request;
+    one_count.job.devices = counts_of(request).front();
+    const auto length = request.space ? Length::longest : Length::typed;
+    ORRERY_TRY(inputs, read_inputs(data_directory_, catalogue_, without_expansion(one_count.job), length));
+    return expanded_search(data_directory_, one_count, std::move(inputs));
   }
   Parts parts;
   std::vector<results::DeviceRow> impossible;

@@ -18,6 +18,7 @@
 #include "orrery/hardware/expenses.hpp"
 #include "orrery/report/json.hpp"
 #include "orrery/report/mad_max.hpp"
+#include "orrery/report/text.hpp"
 
 namespace orrery::api {
 
@@ -101,15 +102,15 @@ void set_estimate(StudyRow& row, const results::Estimate& estimate) {
 
 // Of a plan that uses the second tier in place: what is in which tier. One that fits in neither has no time: its
 // kernels would run at the rate of memory that does not exist.
-void set_expansion(StudyRow& row, const results::Estimate& estimate, std::string note) {
-  const auto& memory = estimate.memory;
-  row.of(Metric::memory_B) = memory.capacity.value();
+void set_expansion(StudyRow& row, const results::Estimate& estimate) {
+  using C = hardware::TensorClass;
+  const auto& there = estimate.expansion->bytes;
+  *row.of(Metric::model_states_B) +=
+      (there[C::weights] + there[C::gradients] + there[C::optimizer] + there[C::tables]).value();
   if (estimate.feasible) {
-    row.reason = std::move(note);
+    row.reason = report::expansion_text(estimate);
     return;
   }
-  row.reason = fmt::format("memory: a device needs {} of the second tier's {}", config::format_bytes(memory.offloaded),
-                           config::format_bytes(memory.second_tier));
   for (const Metric metric : {Metric::step_time_s, Metric::samples_per_s, Metric::tokens_per_s, Metric::mfu,
                               Metric::cost_usd, Metric::energy_J}) {
     row.of(metric).reset();
@@ -146,16 +147,18 @@ Result<results::Estimate> StudyEvaluator::physical(const Settings& settings, con
 }
 
 Result<results::Estimate> StudyEvaluator::expanded_physical(const Settings& settings, const estimate::Request& request,
-                                                            hardware::Cluster& cluster, std::string& note) {
-  ORRERY_TRY(in, inputs_.inputs(settings, request, Length::typed));
+                                                            hardware::Cluster& cluster) {
+  if (auto wrong = estimate::problems(request); !wrong.empty()) {
+    return tl::make_unexpected(Failure{std::move(wrong)});
+  }
+  ORRERY_TRY(in, inputs_.inputs(settings, without_expansion(request), Length::typed));
   cluster = in.cluster;
-  ORRERY_TRY(best, expanded_plan(request, in, *study_.expansion));
-  note = std::move(best.note);
+  ORRERY_TRY(best, expanded_plan(request, in));
   return std::move(best.estimate);
 }
 
 Result<results::Estimate> StudyEvaluator::searched(const Settings& settings, const estimate::Request& request,
-                                                   hardware::Cluster& cluster, std::string& note) {
+                                                   hardware::Cluster& cluster) {
   PlanRequest asked;
   asked.job = request;
   asked.values = study_.search;
@@ -166,12 +169,16 @@ Result<results::Estimate> StudyEvaluator::searched(const Settings& settings, con
     ORRERY_TRY(file, explore::read_space_file(study_.space));
     asked.space = std::move(file);
   }
-  ORRERY_TRY(read, inputs_.inputs(settings, request, asked.space ? Length::longest : Length::typed));
+  const auto length = asked.space ? Length::longest : Length::typed;
+  ORRERY_TRY(read, inputs_.inputs(settings, without_expansion(request), length));
   cluster = read.cluster;
-  if (study_.expansion) {
-    ORRERY_TRY(best, best_expanded(data_directory_, asked, std::move(read), *study_.expansion));
-    note = std::move(best.note);
-    return std::move(best.estimate);
+  if (request.expansion) {
+    if (auto wrong = estimate::problems(request); !wrong.empty()) {
+      return tl::make_unexpected(Failure{std::move(wrong)});
+    }
+    ORRERY_TRY(found, expanded_search(data_directory_, asked, std::move(read)));
+    if (found.best.empty()) { return tl::make_unexpected(Failure{{{{}, found.nothing_fits}}, true}); }
+    return std::move(found.best.front());
   }
   ORRERY_TRY(problem, problem_of(data_directory_, asked, std::move(read)));
   ORRERY_TRY(space, space_of(asked, problem));
@@ -234,16 +241,15 @@ void StudyEvaluator::price(const Settings& settings, StudyRow& row) {
   if (!request) { return set_failed(row, request.error()); }
   if (request->semantics == estimate::Semantics::mad_max) { return price_mad_max(settings, *request, row); }
   hardware::Cluster cluster;
-  std::string note;
   const bool searches = study_.inner == study::Inner::search;
-  const auto estimate = searches           ? searched(settings, *request, cluster, note)
-                        : study_.expansion ? expanded_physical(settings, *request, cluster, note)
-                                           : physical(settings, *request, cluster);
+  const auto estimate = searches             ? searched(settings, *request, cluster)
+                        : request->expansion ? expanded_physical(settings, *request, cluster)
+                                             : physical(settings, *request, cluster);
   if (cluster.devices > 0) { set_machine(row, cluster); }
   if (!estimate) { return set_failed(row, estimate.error()); }
   set_estimate(row, *estimate);
   not_modelled_ = estimate->not_modelled;
-  if (!note.empty()) { set_expansion(row, *estimate, std::move(note)); }
+  if (estimate->expansion) { set_expansion(row, *estimate); }
 }
 
 namespace {

@@ -33,11 +33,11 @@ class StudyEvaluator final : public study::Evaluator {
   [[nodiscard]] Result<Ready*> ready(const Settings& settings, const estimate::Request& request);
   [[nodiscard]] Result<results::Estimate> physical(const Settings& settings, const estimate::Request& request,
                                                    hardware::Cluster& cluster);
-  // With what does not fit in the second tier; `note` says what is there.
+  // With what does not fit in the second tier.
   [[nodiscard]] Result<results::Estimate> expanded_physical(const Settings& settings, const estimate::Request& request,
-                                                            hardware::Cluster& cluster, std::string& note);
+                                                            hardware::Cluster& cluster);
   [[nodiscard]] Result<results::Estimate> searched(const Settings& settings, const estimate::Request& request,
-                                                   hardware::Cluster& cluster, std::string& note);
+                                                   hardware::Cluster& cluster);
   void price(const Settings& settings, results::StudyRow& row);
   void price_mad_max(const Settings& settings, const estimate::Request& request, results::StudyRow& row);
   void find_threshold(const Settings& settings, results::StudyRow& row);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/api/expanded_search.hpp"
 #include "orrery/api/study_tree.hpp"
 #include "orrery/config/record.hpp"
 #include "orrery/core/text.hpp"
@@ -258,7 +259,7 @@ Result<Node> StudyInputs::value(const Settings& settings, const std::string& pat
     std::string stack;
     if (part == std::string_view("stack") && given(study_, settings, part) == nullptr) {
       ORRERY_TRY(asked, request(settings));
-      ORRERY_TRY(read, inputs(settings, asked, Length::longest));
+      ORRERY_TRY(read, inputs(settings, without_expansion(asked), Length::longest));
       stack = read.stack.name;
     }
     ORRERY_TRY(tree, part_tree(part, settings, stack));

@@ -81,7 +81,11 @@ double traffic(const Kernel& kernel, const Accelerator& a) {
 }
 
 double memory_seconds(const Kernel& kernel, const Accelerator& a) {
-  return traffic(kernel, a) / (memory_rate(a) * (kernel.block_scaled ? a.block_scaled_loads : 1.0));
+  const double bytes = traffic(kernel, a), loads = kernel.block_scaled ? a.block_scaled_loads : 1.0;
+  const double first = bytes / (memory_rate(a) * loads);
+  if (!a.tier_use.is_used()) { return first; }
+  const double part = second_tier_part(kernel, a.tier_use.shares);
+  return hardware::two_tier_time(a.tier_use.rule, part, first, bytes / (a.tier_use.rate.value() * loads));
 }
 
 // Seconds of a gemm on `tile`: whole waves of whole tiles. When the tiles do not fill the cores once, k is split over
@@ -198,6 +202,18 @@ double overlapped(double compute, double memory) {
 }
 
 }  // namespace
+
+double second_tier_part(const Kernel& kernel, const hardware::ByClass<double>& shares) {
+  using C = hardware::TensorClass;
+  const auto& held = kernel.held;
+  const Bytes rest = kernel.bytes - held.total();
+  const Bytes there = shares[C::weights] * held.weights + shares[C::gradients] * held.gradients +
+                      shares[C::optimizer] * held.optimizer + shares[C::kv_cache] * held.kv_cache +
+                      shares[C::tables] * held.tables + shares[C::activations] * rest;
+  return kernel.bytes > Bytes(0) ? there / kernel.bytes : 0.0;
+}
+
+double overlapped_seconds(double compute, double memory) { return overlapped(compute, memory); }
 
 Bytes memory_traffic(const Kernel& kernel, const Accelerator& accelerator) {
   return Bytes(traffic(kernel, accelerator));

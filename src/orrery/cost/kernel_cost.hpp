@@ -26,6 +26,13 @@ struct KernelCost {
 // fits in the cache.
 [[nodiscard]] Bytes memory_traffic(const hardware::Kernel& kernel, const hardware::Accelerator& accelerator);
 
+// Of a kernel's traffic, the part that goes to a second tier with these shares of every class of tensors. Repeated
+// reads are divided as its compulsory traffic is.
+[[nodiscard]] double second_tier_part(const hardware::Kernel& kernel, const hardware::ByClass<double>& shares);
+
+// (compute^4 + memory^4)^(1/4), seconds: the time of arithmetic and loads that overlap.
+[[nodiscard]] double overlapped_seconds(double compute, double memory);
+
 [[nodiscard]] KernelCost kernel_cost(const hardware::Kernel& kernel, const hardware::Accelerator& accelerator);
 
 }  // namespace orrery::cost

@@ -98,6 +98,11 @@ Seconds Estimator::time_of(const parallel::Lowered& lowered, Ports ports) {
   return solver_.solve(program, &known, Explained::no, ports).time;
 }
 
+const Program& Estimator::program(const Plan& plan) {
+  trim_caches();
+  return lowerer_.lower(job_, plan).program;
+}
+
 Seconds Estimator::step_time(const Plan& plan, Ports ports) {
   trim_caches();
   return time_of(lowerer_.lower(job_, plan), ports);
@@ -121,6 +126,8 @@ results::Memory Estimator::memory_of(const Program& program) const {
   memory.buffers = need.buffers;
   memory.kv_cache = need.kv_cache;
   memory.tables = need.tables;
+  memory.table_weights = need.table_weights;
+  memory.table_state = need.table_state;
   memory.capacity = found.capacity;
   memory.stage = static_cast<std::int64_t>(found.stage);
   for (const auto& stage : program.memory) { memory.offloaded = max(memory.offloaded, stage.offloaded); }

@@ -60,6 +60,8 @@ class Estimator {
   // A lower bound of step_time(plan); see docs/models/search.md.
   [[nodiscard]] Seconds step_time_bound(const parallel::Plan& plan);
   [[nodiscard]] results::Estimate estimate(const parallel::Plan& plan, Detail detail = {});
+  // What the ranks do; valid until the next call.
+  [[nodiscard]] const parallel::Program& program(const parallel::Plan& plan);
 
   // In inference a step is a batch of requests from prompt to last token.
 

@@ -1,5 +1,6 @@
 #include "orrery/estimate/request.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -84,6 +85,18 @@ void add_gradient_fields(config::Record<Request>& record) {
                 {.min = 1.0, .max = kMostWeights});
 }
 
+void add_expansion_fields(config::Record<Request>& record) {
+  record
+      .optional(
+          "expansion", &Request::expansion,
+          "memory expansion: what does not fit in device memory is in the cluster's second tier, where kernels use "
+          "it in place. A kernel reads both tiers one after the other (serial) or at the same time (parallel); "
+          "default: none")
+      .optional("expansion_classes", &Request::expansion_classes,
+                "with --expansion: what may be in the second tier, of weights, gradients, optimizer, activations, "
+                "kv_cache, tables, as in optimizer,gradients; the best split is found; default: all");
+}
+
 void add_mad_max_fields(config::Record<Request>& record) {
   record
       .optional(
@@ -108,6 +121,7 @@ const config::Record<Request>& request_record() {
     add_job_fields(fields);
     parallel::add_plan_choices(fields);
     add_gradient_fields(fields);
+    add_expansion_fields(fields);
     add_mad_max_fields(fields);
     return fields;
   }();
@@ -152,8 +166,50 @@ std::vector<Diagnostic> mad_max_problems(const Request& request) {
   note(request.kv_format.has_value(), "--kv-format", kOneFormat);
   note(request.attention_precision.has_value(), "--attention-precision", kOneFormat);
   note(request.fp8_recipe.has_value(), "--fp8-recipe", "has no casts");
+  note(request.expansion.has_value(), "--expansion", "has one memory per device");
+  note(!request.expansion_classes.empty(), "--expansion-classes", "has one memory per device");
   if (!request.freeze.empty() && request.task != parallel::Task::finetune) {
     found.push_back({{"", 0, 0, "--freeze"}, "needs --task finetune"});
+  }
+  return found;
+}
+
+// The parts of "optimizer,gradients".
+std::vector<std::string_view> parts_of(std::string_view text) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+std::optional<hardware::TensorClass> class_named(std::string_view name) {
+  for (const auto& [one, known] : config::EnumNames<hardware::TensorClass>::value) {
+    if (known == name) { return one; }
+  }
+  return std::nullopt;
+}
+
+std::vector<Diagnostic> expansion_problems(const Request& request) {
+  std::vector<Diagnostic> found;
+  const auto complain = [&](std::string message) {
+    found.push_back({{"", 0, 0, "--expansion-classes"}, std::move(message)});
+  };
+  if (!request.expansion && !request.expansion_classes.empty()) { complain("needs --expansion serial or parallel"); }
+  std::vector<std::string> names;
+  for (const auto& [one, name] : config::EnumNames<hardware::TensorClass>::value) { names.emplace_back(name); }
+  for (const std::string_view part : parts_of(request.expansion_classes)) {
+    if (class_named(part)) { continue; }
+    const auto near = nearest(std::string(part), names);
+    complain(fmt::format("{} is not a class of memory; {}", quote(std::string(part)),
+                         near ? fmt::format("did you mean {}?", *near) : "valid: " + join(names, ", ")));
+  }
+  if (request.expansion && request.offload && request.offload->any()) {
+    found.push_back(
+        {{"", 0, 0, "--offload"},
+         "copies what is in the second tier; with --expansion it is used in place, and one of both is valid"});
   }
   return found;
 }
@@ -228,6 +284,16 @@ std::vector<Diagnostic> problems(const Request& request) {
   wide(request.gradient_precision, "--gradient-precision");
   wide(request.reduce_precision, "--reduce-precision");
   for (auto& wrong : format_problems(request)) { found.push_back(std::move(wrong)); }
+  for (auto& wrong : expansion_problems(request)) { found.push_back(std::move(wrong)); }
+  return found;
+}
+
+std::vector<hardware::TensorClass> expansion_classes(const Request& request) {
+  std::vector<hardware::TensorClass> found;
+  for (const auto& [one, name] : config::EnumNames<hardware::TensorClass>::value) {
+    const auto parts = parts_of(request.expansion_classes);
+    if (parts.empty() || std::find(parts.begin(), parts.end(), name) != parts.end()) { found.push_back(one); }
+  }
   return found;
 }
 

@@ -14,6 +14,7 @@
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/hardware/accelerator.hpp"
 #include "orrery/hardware/storage_format.hpp"
+#include "orrery/hardware/tier_use.hpp"
 #include "orrery/parallel/plan.hpp"
 
 namespace orrery::estimate {
@@ -48,6 +49,9 @@ struct Request : parallel::PartialPlan {
   std::optional<hardware::ReduceEvery> reduce_every;      // not given: the stack's default
   std::optional<double> bucket;                           // not given: the stack's default
 
+  std::optional<hardware::ExpansionRule> expansion;  // not given: the second tier is not used in place
+  std::string expansion_classes;                     // that may be in it; empty: all
+
   std::string strategy, local_batch, freeze;  // mad-max only
   std::optional<bool> memory_rule;            // mad-max only; not given: on
 };
@@ -55,6 +59,9 @@ struct Request : parallel::PartialPlan {
 // One record per field: name, type, unit, default, doc. It parses scenario files and flags and generates help and
 // schema.
 [[nodiscard]] const config::Record<Request>& request_record();
+
+// The classes of `expansion_classes`; unknown ones are left out.
+[[nodiscard]] std::vector<hardware::TensorClass> expansion_classes(const Request& request);
 
 // Errors that do not depend on the model: --batch in training, --prompt in training, fields of the other semantics.
 [[nodiscard]] std::vector<Diagnostic> problems(const Request& request);

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "orrery/core/units.hpp"
+#include "orrery/hardware/tier_use.hpp"
 
 namespace orrery::hardware {
 
@@ -81,6 +82,8 @@ struct Accelerator {
 
   // Not in the file: time of kernels on the job's slowest node / on the median node (Cluster::speed_spread).
   double slowdown = 1.0;
+  // Not in the file: memory beside the accelerator's own that kernels use in place.
+  TierUse tier_use;
 
   double tdp_watts = 0.0;
   std::optional<double> idle_watts;  // while no kernel runs; not given: a prior (expenses.hpp)

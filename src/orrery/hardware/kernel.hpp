@@ -16,12 +16,25 @@ enum class KernelKind : std::uint8_t {
   stream,     // limited by memory traffic: element-wise, norm, softmax, lookup, optimizer
 };
 
+// Traffic of tensors that are not activations, by their class (TensorClass).
+struct HeldBytes {
+  Bytes weights, gradients, optimizer, kv_cache, tables;
+
+  HeldBytes& operator*=(double factor) {
+    for (Bytes* bytes : {&weights, &gradients, &optimizer, &kv_cache, &tables}) { *bytes *= factor; }
+    return *this;
+  }
+  [[nodiscard]] Bytes total() const { return weights + gradients + optimizer + kv_cache + tables; }
+  friend bool operator==(const HeldBytes&, const HeldBytes&) = default;
+};
+
 struct Kernel {
   KernelKind kind = KernelKind::none;
   Precision precision = Precision::bf16;        // of matrix inputs
   std::int64_t batch = 1, m = 0, n = 0, k = 0;  // shape, for gemm and attention
   Flops flops;                                  // matrix FLOPs, a multiply-add is two; 0 for stream
   Bytes bytes;                                  // compulsory memory traffic: each tensor once
+  HeldBytes held;                               // of `bytes`
   Bytes casts;                                  // traffic of the kernels that convert operands to a narrower format
   int launches = 1;                             // kernels that the framework launches for it, serially
   Seconds gap;                                  // before each launch, where the framework launches kernel by kernel

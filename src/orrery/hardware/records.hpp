@@ -51,6 +51,25 @@ struct EnumNames<hardware::CacheFormat> {
 };
 
 template <>
+struct EnumNames<hardware::ExpansionRule> {
+  using R = hardware::ExpansionRule;
+  static constexpr std::array<std::pair<R, std::string_view>, 2> value{
+      {{R::serial, "serial"}, {R::parallel, "parallel"}}};
+};
+
+template <>
+struct EnumNames<hardware::TensorClass> {
+  using C = hardware::TensorClass;
+  static constexpr std::array<std::pair<C, std::string_view>, hardware::kTensorClasses> value{
+      {{C::weights, "weights"},
+       {C::gradients, "gradients"},
+       {C::optimizer, "optimizer"},
+       {C::activations, "activations"},
+       {C::kv_cache, "kv_cache"},
+       {C::tables, "tables"}}};
+};
+
+template <>
 struct EnumNames<hardware::Fp8Recipe> {
   using R = hardware::Fp8Recipe;
   static constexpr std::array<std::pair<R, std::string_view>, 3> value{

@@ -276,10 +276,11 @@ Seconds host_time(const Block& block, const hardware::Stack& stack) {
   return launches * stack.host.launch_time;
 }
 
-Item stream_item(std::string_view name, Purpose purpose, Bytes bytes) {
+Item stream_item(std::string_view name, Purpose purpose, Bytes bytes, const hardware::HeldBytes& held) {
   hardware::Kernel kernel;
   kernel.kind = hardware::KernelKind::stream;
   kernel.bytes = bytes;
+  kernel.held = held;
   return {name, purpose, KernelLaunch{kernel}};
 }
 

@@ -39,7 +39,8 @@ enum class Gradients : std::uint8_t {
 [[nodiscard]] Seconds host_time(const Block& block, const hardware::Stack& stack);
 
 // A kernel that only moves bytes.
-[[nodiscard]] Item stream_item(std::string_view name, Purpose purpose, Bytes bytes);
+[[nodiscard]] Item stream_item(std::string_view name, Purpose purpose, Bytes bytes,
+                               const hardware::HeldBytes& held = {});
 
 // A block of one collective.
 [[nodiscard]] Block collective_block(std::string_view name, Collective collective, GroupKind group, Bytes bytes);

@@ -16,6 +16,7 @@ Kernel share_of(const Kernel& whole, std::int64_t count, std::int64_t pieces) {
   Kernel part = whole;
   part.flops *= share;
   part.bytes *= share;
+  part.held *= share;
   part.casts *= share;
   return part;
 }

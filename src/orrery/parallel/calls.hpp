@@ -76,6 +76,7 @@ inline constexpr std::string_view kInputGather = "transfer.gather";
   kernel.n += std::min(tokens, most) * growth.n;
   kernel.flops += counted * growth.flops;
   kernel.bytes += counted * growth.bytes;
+  kernel.held.kv_cache += counted * growth.bytes;
   return kernel;
 }
 

@@ -310,9 +310,11 @@ class PlanLowering {
 
   // Reads every gradient, and all-reduces one number over all ranks.
   Block norm_block(double parameters) {
+    const Bytes norm = parameters * context_.stack.gradients.element;
     Block block = collective_block("gradient.norm_sum", Collective::all_reduce, GroupKind::world, Bytes(4.0));
-    block.items.insert(block.items.begin(),
-                       stream_item("gradient.norm", Purpose::optimizer, parameters * context_.stack.gradients.element));
+    hardware::HeldBytes held;
+    held.gradients = norm;
+    block.items.insert(block.items.begin(), stream_item("gradient.norm", Purpose::optimizer, norm, held));
     return block;
   }
 

@@ -91,7 +91,10 @@ void append_orthogonalization(Block& block, const LoweringContext& context, std:
   const auto own = share_of(matrices, plan.zero == 3 ? Shards{} : shards_from(plan, 1), precision);
   double elements = 0.0;
   for (const Matrices& shape : own) { elements += shape.elements(); }
-  block.items.push_back(stream_item("optimizer.momentum", Purpose::optimizer, kPasses * elements * element));
+  const Bytes momentum = kPasses * elements * element;
+  hardware::HeldBytes held;
+  held.optimizer = momentum;
+  block.items.push_back(stream_item("optimizer.momentum", Purpose::optimizer, momentum, held));
   for (const Matrices& shape : own) {
     const NewtonSchulz work(shape, precision);
     block.items.push_back({"optimizer.gram", Purpose::optimizer, KernelLaunch{work.gram()}});
@@ -122,7 +125,11 @@ Block optimizer_block(const LoweringContext& context, double dense, double exper
   const Shards owners = shards_from(plan, 1);
   const Bytes weights = owners.part_of(dense * written, expert * written);
   const Bytes gradients = owners.part_of(dense, expert) * stack.gradients.element;
-  block.items.push_back(stream_item("optimizer.step", Purpose::optimizer, gradients + 2.0 * state + weights));
+  hardware::HeldBytes held;
+  held.weights = weights;
+  held.gradients = gradients;
+  held.optimizer = 2.0 * state;
+  block.items.push_back(stream_item("optimizer.step", Purpose::optimizer, gradients + 2.0 * state + weights, held));
   return block;
 }
 

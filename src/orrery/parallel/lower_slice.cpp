@@ -93,7 +93,9 @@ Tensors tensors_of(const Operator& op) {
 void add_stream_traffic(std::vector<Operator>& operators, double factor) {
   for (auto& op : operators) {
     for (Kernel* kernel : {&op.forward, &op.backward_input, &op.backward_weight}) {
-      if (kernel->kind == KernelKind::stream) { kernel->bytes *= factor; }
+      if (kernel->kind != KernelKind::stream) { continue; }
+      kernel->bytes *= factor;
+      kernel->held *= factor;
     }
   }
 }
@@ -368,6 +370,7 @@ class SliceLowering {
     Kernel kernel;
     kernel.kind = KernelKind::stream;
     kernel.bytes = trained * (context_.weight_element + 2.0 * context_.stack.gradients.element);
+    kernel.held.gradients = kernel.bytes;
     block.items.push_back({"gradient.accumulate", Purpose::weight_gradient, KernelLaunch{kernel}});
   }
 

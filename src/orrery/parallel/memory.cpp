@@ -224,7 +224,7 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   need.weights = weights_of(sizes);
   if (plan.offload.weights) { offload(need, need.weights, weights_of(pair)); }
   need.weights += sizes.in_place.weights;
-  need.tables = sizes.in_place.weights;
+  need.tables = need.table_weights = sizes.in_place.weights;
   if (job.is_inference()) {
     need.activations = max(sizes.working * prefill_share(job, plan, stack.storage.prefill_tokens), sizes.decoding);
     need.kv_cache = sizes.kv_cache;
@@ -248,6 +248,7 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   need.gradients += sizes.in_place.gradients;
   need.optimizer += sizes.in_place.state;
   need.tables += sizes.in_place.state + sizes.in_place.gradients;
+  need.table_state = sizes.in_place.state;
   need.activations = Bytes(peak_in_flight(shape, stage, sizes.chunk_kept));
   const Bytes replay = replay_buffer(sizes, shape, stage, plan, need.activations);
   if (plan.offload.activations) { offload(need, need.activations, pair.kept); }

@@ -178,9 +178,10 @@ struct Chunk {
 // Memory of one rank, bytes.
 struct MemoryNeed {
   Bytes weights, gradients, optimizer, activations, buffers;
-  Bytes kv_cache;   // inference: of the longest sequences
-  Bytes tables;     // of all these, embedding tables with their optimizer state and gradients
-  Bytes offloaded;  // in the second memory tier; not part of the total
+  Bytes kv_cache;                    // inference: of the longest sequences
+  Bytes tables;                      // of all these, embedding tables with their optimizer state and gradients
+  Bytes table_weights, table_state;  // of `tables`; the rest are gradients
+  Bytes offloaded;                   // in the second memory tier; not part of the total
   [[nodiscard]] Bytes total() const { return weights + gradients + optimizer + activations + buffers + kv_cache; }
 };
 

@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "orrery/config/json.hpp"
+#include "orrery/hardware/records.hpp"
 #include "orrery/report/estimate_parts.hpp"
 #include "orrery/report/json_fields.hpp"
 
@@ -44,6 +45,14 @@ Node memory_json(const results::Memory& memory) {
   TreeSink sink;
   write_memory(sink, memory);
   return sink.take();
+}
+
+Node expansion_json(const results::Expansion& expansion) {
+  Node bytes = json_object({});
+  for (const auto& [tensors, name] : config::EnumNames<hardware::TensorClass>::value) {
+    config::set_field(bytes, std::string(name), config::JsonValue(expansion.bytes[tensors].value()));
+  }
+  return json_object({{"rule", config::enum_name(expansion.rule)}, {"second_tier_B", bytes}});
 }
 
 Node plan_summary_json(const results::PlanSummary& plan) {
@@ -160,6 +169,7 @@ void add_estimate(Node& json, const results::Estimate& estimate) {
   add_given("fp8_recipe", estimate.fp8_recipe);
   add_given("optimizer", estimate.optimizer);
   add_given("padding", estimate.padding);
+  if (estimate.expansion) { add_fields(json, {{"expansion", expansion_json(*estimate.expansion)}}); }
   if (estimate.images > 0) { add_fields(json, {{"images", estimate.images}, {"image_size", estimate.image_size}}); }
   if (estimate.inference) { add_fields(json, {{"inference", inference_json(*estimate.inference)}}); }
   add_fields(json, {{"hardware_flops_per_step", estimate.hardware_flops},

@@ -22,6 +22,9 @@ struct TextStyle {
 
 // `chosen`: the values that the estimator chose for fields that were not given. Terms and rank classes follow if the
 // estimate has any.
+// "expansion serial: 120 GiB in the second tier (55 GiB of optimizer, 65 GiB of weights)"; needs Estimate::expansion.
+[[nodiscard]] std::string expansion_text(const results::Estimate& estimate);
+
 [[nodiscard]] std::string estimate_text(const results::Estimate& estimate, std::span<const std::string> chosen,
                                         TextStyle style = {});
 

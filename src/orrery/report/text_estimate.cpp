@@ -10,6 +10,7 @@
 
 #include "orrery/config/units_text.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/hardware/records.hpp"
 #include "orrery/report/style.hpp"
 #include "orrery/report/table.hpp"
 #include "orrery/report/text.hpp"
@@ -258,7 +259,7 @@ std::string memory_table(const results::Memory& memory) {
     const double fraction = share(memory.tables.value(), memory.capacity.value());
     table.row({"  tables (in total)", format_bytes(memory.tables), percent(fraction), bar(fraction)});
   }
-  if (memory.offloaded > Bytes(0)) {
+  if (memory.offloaded > Bytes(0) && memory.second_tier > Bytes(0)) {
     const double fraction = share(memory.offloaded.value(), memory.second_tier.value());
     table.row({"  second tier", format_bytes(memory.offloaded), percent(fraction), bar(fraction)});
   }
@@ -340,12 +341,29 @@ std::string terms_table(const std::vector<results::Term>& terms, TextStyle style
   return table.text(2);
 }
 
+}  // namespace
+
+std::string expansion_text(const results::Estimate& estimate) {
+  const results::Expansion& expansion = *estimate.expansion;
+  std::vector<std::string> parts;
+  for (const auto& [tensors, name] : config::EnumNames<hardware::TensorClass>::value) {
+    if (const Bytes bytes = expansion.bytes[tensors]; bytes > Bytes(0)) {
+      parts.push_back(fmt::format("{} of {}", format_bytes(bytes), name));
+    }
+  }
+  return fmt::format("expansion {}: {} in the second tier ({})", config::enum_name(expansion.rule),
+                     format_bytes(estimate.memory.offloaded), join(parts, ", "));
+}
+
+namespace {
+
 std::string why_infeasible(const results::Estimate& estimate) {
   const auto& memory = estimate.memory;
   if (memory.fits()) { return estimate.infeasible_reason; }
   if (memory.offloaded > memory.second_tier) {
-    return fmt::format("{}: {} offloaded per device, the second tier has {} per device", estimate.infeasible_reason,
-                       format_bytes(memory.offloaded), format_bytes(memory.second_tier));
+    return fmt::format("{}: {} {} per device, the second tier has {} per device", estimate.infeasible_reason,
+                       format_bytes(memory.offloaded), estimate.expansion ? "beyond device memory" : "offloaded",
+                       format_bytes(memory.second_tier));
   }
   const std::string needed =
       fmt::format("{}, a device has {}", format_bytes(memory.total()), format_bytes(memory.capacity));
@@ -373,6 +391,7 @@ std::string estimate_text(const results::Estimate& estimate, std::span<const std
   text += "\n" + comm_table(estimate);
   if (!estimate.passes.empty() && !estimate.terms.empty()) { text += "\n" + passes_table(estimate); }
   text += "\n" + memory_table(estimate.memory);
+  if (estimate.expansion) { text += "  " + expansion_text(estimate) + "\n"; }
   if (!estimate.classes.empty()) {
     text += "\npipeline stages with identical work\n" + classes_table(estimate.classes);
   }

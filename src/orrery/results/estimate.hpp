@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "orrery/core/units.hpp"
+#include "orrery/hardware/tier_use.hpp"
 
 namespace orrery::results {
 
@@ -64,6 +65,7 @@ struct GroupShape {
 // Memory of the rank that needs most.
 struct Memory {
   Bytes weights, gradients, optimizer, activations, buffers;
+  Bytes table_weights, table_state;  // of tables; the rest are gradients
   Bytes tables;            // recommenders: embedding tables, already counted in weights, gradients and optimizer
   Bytes kv_cache;          // inference: keys and values of the longest sequences
   Bytes capacity;          // device memory less the stack's reserve
@@ -73,6 +75,12 @@ struct Memory {
 
   [[nodiscard]] Bytes total() const { return weights + gradients + optimizer + activations + buffers + kv_cache; }
   [[nodiscard]] bool fits() const { return total() <= capacity && offloaded <= second_tier; }
+};
+
+// Memory expansion: what is in the second tier, where kernels use it in place.
+struct Expansion {
+  hardware::ExpansionRule rule = hardware::ExpansionRule::serial;
+  hardware::ByClass<Bytes> bytes;  // by class; they sum to Memory::offloaded
 };
 
 // A batch of requests: one prefill of all prompts, then one token per sequence and step.
@@ -186,6 +194,7 @@ struct Estimate {
   std::vector<GroupShape> groups;  // of more than one rank
   std::vector<StageNodes> nodes;   // empty: all nodes are alike
   Memory memory;
+  std::optional<Expansion> expansion;   // if the second tier is used in place: memory is that of the first tier
   std::optional<Expense> cost, energy;  // absent if the cluster has no price or power
   PlanSummary plan;
   std::optional<Inference> inference;

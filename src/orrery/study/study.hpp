@@ -64,8 +64,6 @@ struct Derived {
 };
 
 enum class Inner : std::uint8_t { given, search };
-// How memory of both tiers serves a kernel whose data are in both: one after the other, or at the same time.
-enum class ExpansionRule : std::uint8_t { serial, parallel };
 enum class SamplerKind : std::uint8_t { grid, latin_hypercube, sobol };
 
 struct Sampler {
@@ -102,7 +100,6 @@ struct Study {
   std::string space;    // of the search: "default", "wide" or a file
   config::Node search;  // values that restrict it
   Sampler sampler;
-  std::optional<ExpansionRule> expansion;  // what does not fit in the first tier is in the second one
   std::optional<Threshold> threshold;
   std::optional<Sensitivities> sensitivities;
   std::string objective = "step_time_s";

@@ -221,7 +221,10 @@ class StudyReader {
         wrong_.push_back({expansion->place, fmt::format("expansion: {} is not valid; valid: serial, parallel",
                                                         quote(expansion->scalar))});
       }
-      study_.expansion = expansion->scalar == "serial" ? ExpansionRule::serial : ExpansionRule::parallel;
+      if (study_.base.find("expansion") != nullptr) {
+        wrong_.push_back({expansion->place, "expansion is also a field of base"});
+      }
+      config::add(study_.base, "expansion", *expansion);  // a field of the scenario
     }
     text("space", study_.space);
     study_.search = config::mapping_node();

@@ -161,7 +161,8 @@ Operator decode(const Sizes& z, const Core& core) {
   op.forward.n = keys;
   op.forward.k = (core.key_dim + core.value_dim) / 2;
   op.forward.flops = real(keys) * op.growth.flops;
-  op.forward.bytes = real(keys) * op.growth.bytes + Bytes(rows * depth * z.element);
+  op.forward.held.kv_cache = real(keys) * op.growth.bytes;
+  op.forward.bytes = op.forward.held.kv_cache + Bytes(rows * depth * z.element);
   op.growth.n = 1;
   if (core.window > 0) { op.growth.most = core.window - keys; }
   if (core.fixed_keys || (core.window > 0 && keys == core.window)) { op.growth = {}; }

@@ -17,6 +17,8 @@ Operator lookup(std::string_view name, const Sizes& z) {
   const double rows = whole_tensor(z);
   const double ids = z.tokens * kTokenId;
   Operator op = streamed(OperatorTag::embedding, name, stream(2.0 * rows + ids), stream(3.0 * rows + ids));
+  op.forward.held.weights = Bytes(rows);
+  op.backward_input.held.gradients = Bytes(2.0 * rows);
   op.saved = Bytes(ids);
   return op;
 }
@@ -27,6 +29,7 @@ Operator position(const Model& model, const Sizes& z) {
   const double pass = z.split(z.hidden) * z.element;
   const double rows = pass / real(z.sequences);
   Operator op = streamed(OperatorTag::embedding, "embedding.position", stream(2.0 * pass + rows), stream(pass + rows));
+  op.forward.held.weights = op.backward_input.held.gradients = Bytes(rows);
   hold(op, z, real(model.position_rows > 0 ? model.position_rows : model.max_seq) * real(z.hidden));
   return op;
 }

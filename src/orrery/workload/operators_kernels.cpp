@@ -80,6 +80,7 @@ void read_stored_weights(Operator& op, const Sizes& z, const Linear& l, double i
   const double read = l.groups_read * real(l.n) * real(l.k);
   if (!z.training && stored < input) {
     op.forward.bytes -= Bytes(read * (input - stored));
+    op.forward.held.weights -= Bytes(read * (input - stored));
     op.forward.weight_only = true;
     return;
   }
@@ -113,6 +114,8 @@ Operator linear_gemms(const Sizes& z, const Linear& l) {
   op.backward_weight =
       linear_gemm(shape, l.n, l.k, m, volume,
                   l.rows * n * gradient + l.rows * k * input + real(l.groups) * weight * z.gradient_traffic);
+  op.forward.held.weights = op.backward_input.held.weights = Bytes(l.groups_read * weight * input);
+  op.backward_weight.held.gradients = Bytes(real(l.groups) * weight * z.gradient_traffic);
   if (input < z.element) { append_casts(op, z, l); }
   // Only the forward GEMM keeps partial sums in the matrix units: Transformer Engine (_2X_ACC_DGRAD and _2X_ACC_WGRAD
   // of its module base) and torchao (use_fast_accum of its float8 configuration).

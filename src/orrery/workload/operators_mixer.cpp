@@ -78,6 +78,7 @@ Operator step(const Mixer& m, const Sizes& z, const Part& part) {
   op.name = "mixer.step";
   op.tag = OperatorTag::mixer_core;
   op.forward = stream(scan_tensors(m, z, part) + 2.0 * real(z.sequences) * part.state * kFloat);
+  op.forward.held.kv_cache = Bytes(2.0 * real(z.sequences) * part.state * kFloat);
   op.forward.flops = Flops(2.0 * real(z.sequences) * step_volume(m) / real(z.tp));
   return op;
 }

@@ -130,6 +130,7 @@ RC_GTEST_PROP(PassesLaw, growth_leads_from_one_context_to_a_later_one, ()) {
     grown.n += tokens * growth.n;
     grown.flops += static_cast<double>(tokens) * growth.flops;
     grown.bytes += static_cast<double>(tokens) * growth.bytes;
+    grown.held.kv_cache += static_cast<double>(tokens) * growth.bytes;
     RC_ASSERT(grown == later[i].forward);
   }
 }

@@ -26,6 +26,8 @@ constexpr double kGradient = 4.0;  // of the sum of a row's gradients (fp32)
 struct Load {
   double memory = 0, state = 0;               // bytes
   double gather = 0, reduce = 0, update = 0;  // bytes read and written
+  double rows = 0, sums = 0;                  // of `gather`: rows of tables; of `reduce`: sums of gradients
+  hardware::HeldBytes updated;                // of `update`
   double lookups = 0;                         // rows that samples look up on this rank
   double width = 0;                           // numbers per sample in the vectors that it makes
   double summed = 0, listed = 0,
@@ -55,13 +57,18 @@ void add(Load& load, const TablePart& part, const Place& at) {
   load.state += part.count * part.rows * state_row;
   load.lookups += part.count * n;
   load.width += part.count * width;
+  load.rows += part.count * read * sectors(width * at.element);
   load.gather += part.count * (read * sectors(width * at.element) + n * kRowId + vectors);
   // Lookups sorted by row; the gradient of every vector read; for rows with replicas, the sums written.
   load.reduce += part.count * (2.0 * kSortPasses * n * kSortKey + vectors);
   load.update += part.count * read_by_all * 2.0 * (sectors(width * at.element) + sectors(state_row));
+  load.updated.tables += Bytes(part.count * read_by_all * 2.0 * sectors(width * at.element));
+  load.updated.optimizer += Bytes(part.count * read_by_all * 2.0 * sectors(state_row));
   if (at.copies <= 1.0) { return; }
+  load.sums += part.count * read * width * kGradient;
   load.reduce += part.count * read * width * kGradient;
   load.update += part.count * read_by_all * width * kGradient;
+  load.updated.gradients += Bytes(part.count * read_by_all * width * kGradient);
   // All-reduce of whole tables, or all-gather of rows: whichever sends less. Rows count at most as a whole table:
   // without this limit more lookups could be faster, because an all-reduce on trees or in switches takes less than
   // twice an all-gather.
@@ -79,8 +86,11 @@ Load most_of(const std::vector<TableShare>& shares, const Place& at) {
     const bool busier = load.gather + load.reduce + load.update > most.gather + most.reduce + most.update;
     if (busier) {
       most.gather = load.gather;
+      most.rows = load.rows;
       most.reduce = load.reduce;
+      most.sums = load.sums;
       most.update = load.update;
+      most.updated = load.updated;
       most.summed = load.summed;
       most.listed = load.listed;
     }
@@ -105,6 +115,7 @@ constexpr Names kReplicated{"small_tables.lookup", "small_tables.share", "small_
 // list in reverse.
 void append_tables(std::vector<Operator>& list, const Names& names, const Load& load, bool everywhere) {
   Operator update = streamed(OperatorTag::tables, names.update, {}, stream(load.update));
+  update.backward_input.held = load.updated;
   update.in_place = {Bytes(load.memory), Bytes(load.state), Bytes(load.gradients)};
   list.push_back(update);
   const auto share = [&](Boundary kind, double bytes) {
@@ -117,6 +128,8 @@ void append_tables(std::vector<Operator>& list, const Names& names, const Load& 
   // A sort consists of a histogram, its passes, and the starts of the rows.
   list.push_back(
       streamed(OperatorTag::tables, names.lookup, stream(load.gather), stream(load.reduce, kSortPasses + 3)));
+  list.back().forward.held.tables = Bytes(load.rows);
+  list.back().backward_input.held.gradients = Bytes(load.sums);
   list.back().saved = Bytes(load.lookups * kRowId);
 }
 

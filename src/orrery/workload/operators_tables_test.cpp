@@ -57,6 +57,23 @@ TEST(TableOperators, an_update_sorts_lookups_and_writes_the_rows_they_met) {
   EXPECT_EQ(find(list, "tables.update").in_place.state, Bytes(4e9 * 8 * 4));
 }
 
+// Of the 120 rows of the test above: a lookup reads 120 x 32 bytes of tables, an update reads and writes them and as
+// many bytes of state. With 4 replicas of 10 samples each, updates also read the sums of gradients of the 480 rows of
+// all replicas, 8 fp32 numbers each, and a replica writes those of its own 120 rows.
+TEST(TableOperators, traffic_belongs_to_tables_their_state_and_their_gradients) {
+  const auto list = tables_of(large_tables(), slice_of(TableSharding::table, 1, 1));
+  EXPECT_NEAR(find(list, "tables.lookup").forward.held.tables.value(), 120 * 32, 0.01);
+  EXPECT_EQ(find(list, "tables.lookup").backward_input.held.total(), Bytes(0));
+  const auto& held = find(list, "tables.update").backward_input.held;
+  EXPECT_NEAR(held.tables.value(), 120 * 2 * 32, 0.01);
+  EXPECT_NEAR(held.optimizer.value(), 120 * 2 * 32, 0.01);
+  EXPECT_EQ(held.gradients, Bytes(0));
+  const auto copies = tables_of(large_tables(), slice_of(TableSharding::table, 1, 4));
+  EXPECT_NEAR(find(copies, "tables.lookup").backward_input.held.gradients.value(), 120 * 32, 0.01);
+  EXPECT_NEAR(find(copies, "tables.update").backward_input.held.gradients.value(), 480 * 32, 0.1);
+  EXPECT_NEAR(find(copies, "tables.update").backward_input.held.optimizer.value(), 480 * 2 * 32, 0.1);
+}
+
 // Two tables on each of two ranks: a rank sends the vectors of two tables for 20 samples; 20 x 6 row indices come in.
 TEST(TableOperators, whole_tables_exchange_the_vectors_of_all_samples) {
   const auto list = tables_of(large_tables(), slice_of(TableSharding::table, 2, 2));
