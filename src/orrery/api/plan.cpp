@@ -306,6 +306,18 @@ std::vector<std::string> explained(const Parts& parts, const Estimate& best) {
   return (*part)->planning->explained((*part)->answer.best);
 }
 
+Result<PlanSearch> search_with_expansion(const std::string& data_directory, const hardware::Catalogue& catalogue,
+                                         const PlanRequest& request) {
+  if (auto wrong = estimate::problems(request.job); !wrong.empty()) {
+    return tl::make_unexpected(Failure{std::move(wrong)});
+  }
+  PlanRequest one_count = request;
+  one_count.job.devices = counts_of(request).front();
+  const auto length = request.space ? Length::longest : Length::typed;
+  ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, without_expansion(one_count.job), length));
+  return expanded_search(data_directory, one_count, std::move(inputs));
+}
+
 }  // namespace
 
 Result<PlanSearch> Orrery::plan(const PlanRequest& request) const {
@@ -315,16 +327,7 @@ Result<PlanSearch> Orrery::plan(const PlanRequest& request) const {
   if (request.what_if && request.device_counts.size() > 1) {
     return fail({"", 0, 0, "--what-if"}, "is about one number of devices; --device-counts has several");
   }
-  if (request.job.expansion) {
-    if (auto wrong = estimate::problems(request.job); !wrong.empty()) {
-      return tl::make_unexpected(Failure{std::move(wrong)});
-    }
-    PlanRequest one_count = request;
-    one_count.job.devices = counts_of(request).front();
-    const auto length = request.space ? Length::longest : Length::typed;
-    ORRERY_TRY(inputs, read_inputs(data_directory_, catalogue_, without_expansion(one_count.job), length));
-    return expanded_search(data_directory_, one_count, std::move(inputs));
-  }
+  if (request.job.expansion) { return search_with_expansion(data_directory_, catalogue_, request); }
   Parts parts;
   std::vector<results::DeviceRow> impossible;
   std::vector<Diagnostic> wrong;  // errors of fixed values, for every number of devices so far
