@@ -166,8 +166,8 @@ Result<results::PlanSimulation> simulated(const Options& options) {
     return result;
   }
   const bool folds = options.fold == "auto";
-  ORRERY_TRY(simulation,
-             api::simulate(options.machine->files, folds ? simulate::Folding::automatic : simulate::Folding::off));
+  ORRERY_TRY(simulation, api::simulate(options.machine->files,
+                                       folds ? simulate::Folding::automatic : simulate::Folding::off, seconds));
   result.simulation = std::move(simulation);
   return result;
 }
@@ -464,8 +464,8 @@ void declare_rest(Command& command, const Shared& options) {
   text({"--fold",
         "auto|off",
         "auto: simulate one rank of each class of identical ranks (default of a plan and of graphs of classes); off: "
-        "simulate every rank (default of graphs of single ranks, which auto compares, and of ASTRA-sim's files, which "
-        "auto folds into one rank if all ranks are equal)",
+        "simulate every rank (default of graphs of single ranks, and of ASTRA-sim's files, which auto compares; "
+        "under ASTRA-sim's rules it folds them into one rank if all are equal)",
         how,
         {"auto", "off"}},
        &Options::fold);

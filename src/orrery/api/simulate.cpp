@@ -21,21 +21,23 @@ namespace {
 std::string unfolded_warning(const std::string& why) { return fmt::format("every rank is simulated: {}", why); }
 
 // Of ASTRA-sim's rules, or on physical links.
-Result<results::Simulation> simulate_links(const simulate::SimulationJob& job, simulate::Folding folding) {
+Result<results::Simulation> simulate_links(const simulate::SimulationJob& job, simulate::Folding folding,
+                                           const std::function<double()>& clock) {
   if (folding == simulate::Folding::off) { return simulate::simulate(job); }
-  ORRERY_TRY(run, simulate::simulate_folded(job));
+  ORRERY_TRY(run, simulate::simulate_folded(job, clock));
   if (!run.unfolded_because.empty()) { run.simulation.warnings.push_back(unfolded_warning(run.unfolded_because)); }
   return std::move(run.simulation);
 }
 
 }  // namespace
 
-Result<results::Simulation> simulate(const simulate::SimulationFiles& files, simulate::Folding folding) {
+Result<results::Simulation> simulate(const simulate::SimulationFiles& files, simulate::Folding folding,
+                                     const std::function<double()>& clock) {
   ORRERY_TRY(job, simulate::read_job(files));
   if (auto slowed = simulate::slow_ranks(job, files.stragglers); !slowed) {
     return tl::make_unexpected(std::move(slowed).error());
   }
-  ORRERY_TRY(simulation, simulate_links(job, folding));
+  ORRERY_TRY(simulation, simulate_links(job, folding, clock));
   if (!simulation.path) { return simulation; }
   simulate::SimulationFiles plain = files;
   plain.spans = plain.tables = plain.explain = plain.roofline = plain.energy = plain.memory_over_time = false;
@@ -46,7 +48,7 @@ Result<results::Simulation> simulate(const simulate::SimulationFiles& files, sim
     if (auto slowed = simulate::slow_ranks(changed, files.stragglers); !slowed) {
       return tl::make_unexpected(std::move(slowed).error());
     }
-    ORRERY_TRY(again, simulate_links(changed, folding));
+    ORRERY_TRY(again, simulate_links(changed, folding, clock));
     simulation.path->savings.push_back({faster.resource, faster.factor, again.makespan_ns()});
   }
   return simulation;
@@ -82,7 +84,7 @@ Result<results::Simulation> simulate_graphs(const hardware::Cluster& cluster, co
     return tl::make_unexpected(std::move(slowed).error());
   }
   if (job.backend != simulate::Backend::flow) {
-    return simulate_links(job, options.folding.value_or(simulate::Folding::off));
+    return simulate_links(job, options.folding.value_or(simulate::Folding::off), options.clock);
   }
   simulate::FlowJob flow = simulate::unfolded(cluster, std::move(job));
   if (auto changed = simulate::change_links(flow, files.link_changes); !changed) {

@@ -18,9 +18,10 @@
 
 namespace orrery::api {
 
-// ASTRA-sim's inputs under ASTRA-sim's rules, or physical ones.
+// ASTRA-sim's inputs under ASTRA-sim's rules, or physical ones. `clock`: see FoldingOptions.
 [[nodiscard]] Result<results::Simulation> simulate(const simulate::SimulationFiles& files,
-                                                   simulate::Folding folding = simulate::Folding::off);
+                                                   simulate::Folding folding = simulate::Folding::off,
+                                                   const std::function<double()>& clock = {});
 
 struct FoldingOptions {
   // Nothing: graphs of classes (PREFIX.classes.json) are folded; those of single ranks, which have to be compared for

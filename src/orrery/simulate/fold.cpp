@@ -281,6 +281,12 @@ class Folder {
 
 }  // namespace
 
+StableClasses stable_classes(const FlowJob& job) {
+  Refinement refined(job);
+  refined.run();
+  return {refined.classes(), ambiguous_messages(job, refined).value_or("")};
+}
+
 FoldedJob fold(FlowJob job) {
   if (!job.devices.empty()) { return {std::move(job), "ranks that are alike share the links of the topology"}; }
   for (std::uint32_t rank = 0; rank < job.job.rank_graphs.size() && job.job.rank_graphs.has_slots(); ++rank) {

@@ -7,6 +7,10 @@
 // class. The proof that such ranks have the same times is in docs/models/flow.md.
 #pragma once
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 #include "orrery/simulate/class_job.hpp"
 #include "orrery/simulate/flow_job.hpp"
 
@@ -15,5 +19,13 @@ namespace orrery::simulate {
 // `job`: with every rank simulated (unfolded()). It stays so, with the reason, if messages of a rank could not be told
 // apart. O(nodes) per round of refinement; there are at most as many rounds as classes.
 [[nodiscard]] FoldedJob fold(FlowJob job);
+
+struct StableClasses {
+  std::vector<std::uint32_t> of;  // by rank; numbered in the order of their first ranks
+  std::string ambiguous;          // why the messages of a class could not be told apart; empty if they can
+};
+
+// The classes alone. Of `job`: graphs without slots, groups, their shapes and kinds, and the dimensions of messages.
+[[nodiscard]] StableClasses stable_classes(const FlowJob& job);
 
 }  // namespace orrery::simulate

@@ -31,6 +31,9 @@ struct SimulationJob {
   std::vector<std::string> files;  // of the graphs, by rank
   std::vector<std::uint32_t>
       real_ranks;  // folded jobs (class_job.hpp): by rank, the number of the rank whose graph it is
+  // Jobs on physical links of which one rank of each class is simulated (physical_classes.hpp): by rank, the rank that
+  // is simulated in its place. The others have no nodes. Empty: every rank is simulated.
+  std::vector<std::uint32_t> images;
   std::map<std::string, std::vector<CustomProgram>> customs;  // by prefix, then position
   Warnings warnings;
   // Why custom collectives would not end with their own messages only; messages of nodes may complete them.

@@ -1,7 +1,6 @@
 #include "orrery/simulate/one_rank.hpp"
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -10,6 +9,7 @@
 
 #include "orrery/simulate/machine.hpp"
 #include "orrery/simulate/machine_result.hpp"
+#include "orrery/simulate/physical_classes.hpp"
 #include "orrery/simulate/simulate.hpp"
 #include "orrery/simulate/stop.hpp"
 
@@ -39,8 +39,10 @@ std::string obstacle_of_links(const std::string& name, Collective collective, Co
   return topology == Topology::Ring && !is_ring ? fmt::format("messages of {} share links of a ring", name) : "";
 }
 
-std::string obstacle_of(const SimulationJob& job, Collective collective, const DimensionAlgorithm& algorithm,
-                        std::size_t dimension) {
+}  // namespace
+
+std::string algorithm_obstacle(const SimulationJob& job, Collective collective, const DimensionAlgorithm& algorithm,
+                               std::size_t dimension) {
   if (algorithm.flat && job.network.dimensions.size() > 1) {
     return fmt::format("{} is one ring over dimensions of different distances", name_of(algorithm));
   }
@@ -59,17 +61,24 @@ std::string obstacle_of(const SimulationJob& job, Collective collective, const D
              : obstacle_of_network(job, name_of(algorithm), algorithm.method, topology);
 }
 
-// Of the algorithms that collectives of this kind use.
-std::string obstacle_of(const SimulationJob& job, Collective collective) {
+std::string kind_obstacle(const SimulationJob& job, Collective collective) {
   const Choice& choice = job.system.algorithms[static_cast<std::size_t>(collective)];
   if (std::holds_alternative<std::string>(choice)) { return "custom collectives differ from rank to rank"; }
   const bool is_symmetric = collective == Collective::all_reduce || collective == Collective::all_gather ||
                             collective == Collective::reduce_scatter || collective == Collective::all_to_all;
-  if (!is_symmetric) { return fmt::format("{} has a root", name_of(collective)); }
+  return is_symmetric ? "" : fmt::format("{} has a root", name_of(collective));
+}
+
+namespace {
+
+// Of the algorithms that collectives of this kind use.
+std::string obstacle_of(const SimulationJob& job, Collective collective) {
+  if (std::string why = kind_obstacle(job, collective); !why.empty()) { return why; }
+  const Choice& choice = job.system.algorithms[static_cast<std::size_t>(collective)];
   const auto& list = std::get<std::vector<DimensionAlgorithm>>(choice);
   for (std::size_t i = 0; i < list.size() && i < job.network.dimensions.size(); ++i) {
     if (job.network.dimensions[i].ranks == 1) { continue; }
-    if (std::string why = obstacle_of(job, collective, list[i], i); !why.empty()) { return why; }
+    if (std::string why = algorithm_obstacle(job, collective, list[i], i); !why.empty()) { return why; }
   }
   return "";
 }
@@ -134,7 +143,10 @@ OneRank run_one(const SimulationJob& job) {
 
 }  // namespace
 
-std::string one_rank_obstacle(const SimulationJob& job) {
+namespace {
+
+// Of what the job is to find, and of its machine.
+std::string general_obstacle(const SimulationJob& job) {
   if (job.network.ranks() == 1) { return "there is one rank"; }
   if (job.system.rendezvous) { return "rendezvous"; }
   if (job.system.bus && job.semantics != Semantics::physical) { return "the shared bus of a rank"; }
@@ -143,7 +155,24 @@ std::string one_rank_obstacle(const SimulationJob& job) {
   if (job.explain && job.semantics != Semantics::physical) { return "the critical path has every rank"; }
   if (job.tables) { return "tables list every rank"; }
   if (job.memory_over_time) { return "memory over time has every rank"; }
-  if (job.roofline) { return "the roofline has every rank"; }
+  return job.roofline ? "the roofline has every rank" : "";
+}
+
+}  // namespace
+
+std::string physical_job_obstacle(const SimulationJob& job) {
+  if (std::string why = general_obstacle(job); !why.empty()) { return why; }
+  if (job.explain) { return "the critical path has every rank"; }
+  for (const RankGraph& graph : job.rank_graphs) {
+    const auto is_memory = [](const NodeTask& task) { return task.act == Act::memory; };
+    if (!job.memory.server(0) || std::none_of(graph.nodes.begin(), graph.nodes.end(), is_memory)) { continue; }
+    return "ranks share a memory that serves them one by one";
+  }
+  return "";
+}
+
+std::string one_rank_obstacle(const SimulationJob& job) {
+  if (std::string why = general_obstacle(job); !why.empty()) { return why; }
   const RankGraph& first = job.rank_graphs[0];
   for (const NodeTask& task : first.nodes) {
     if (std::string why = obstacle_of(job, task); !why.empty()) { return why; }
@@ -154,7 +183,23 @@ std::string one_rank_obstacle(const SimulationJob& job) {
   return "";
 }
 
-Result<OneRankRun> simulate_folded(const SimulationJob& job) {
+namespace {
+
+// The run of one rank of each class, or why there is none.
+OneRank run_classes(const SimulationJob& job, const std::function<double()>& clock) {
+  const double start = clock ? clock() : 0;
+  RankClasses classes = physical_classes(job);
+  const double end = clock ? clock() : 0;
+  if (!classes.obstacle.empty()) { return tl::make_unexpected(std::move(classes.obstacle)); }
+  auto simulation = simulate_classes(job, classes);
+  if (!simulation) { return tl::make_unexpected(std::string("ranks do not finish")); }
+  if (clock) { simulation->comparison_wall_s = end - start; }
+  return std::move(*simulation);
+}
+
+}  // namespace
+
+Result<OneRankRun> simulate_folded(const SimulationJob& job, const std::function<double()>& clock) {
   std::string why = one_rank_obstacle(job);
   if (why.empty()) {
     if (auto one = run_one(job)) {
@@ -166,6 +211,10 @@ Result<OneRankRun> simulate_folded(const SimulationJob& job) {
     } else {
       why = std::move(one).error();
     }
+  } else if (job.semantics == Semantics::physical) {
+    auto folded = run_classes(job, clock);
+    if (folded) { return OneRankRun{std::move(*folded), ""}; }
+    why = std::move(folded).error();
   }
   ORRERY_TRY(simulation, simulate(job));
   return OneRankRun{std::move(simulation), std::move(why)};

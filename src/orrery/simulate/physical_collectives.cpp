@@ -57,13 +57,14 @@ PhysicalCollectives::PhysicalCollectives(const SimulationJob& job, PhysicalRound
       links_(links),
       nodes_(nodes),
       count_(job.network.ranks()),
-      is_folded_(is_folded(job)),
+      is_folded_(is_folded(job) || !job.images.empty()),
       groups_(job.groups.size() + 1),
       match_(job),
       collectives_(match_.all().size()) {
   if (job.system.endpoint_delay_ns > kMostTime / kPicosecondsPerNs) { throw TooLong{}; }
   links_.set_source(*this);
   if (is_folded(job)) { links_.fold(); }
+  if (!job.images.empty()) { links_.fold(job.images); }
   make_groups();
   for (std::size_t i = 0; i < collectives_.size(); ++i) {
     const CollectiveMatch::One& one = match_.all()[i];
@@ -242,7 +243,7 @@ void PhysicalCollectives::deliver(std::uint32_t id) {
 }
 
 void PhysicalCollectives::accept(std::uint32_t id) {
-  if (is_folded_) { links_[id].at = 0; }
+  if (is_folded_) { links_[id].at = links_.image(links_[id].target); }
   if (links_[id].reduces && links_.reductions_take_time()) { return links_.reduce(id, rounds_.now()); }
   count(id);
 }
@@ -506,7 +507,7 @@ void PhysicalCollectives::end_rank(std::uint32_t number, std::uint32_t position)
   PhysicalCollective& collective = collectives_[number];
   nodes_.end_later(groups_[collective.task.group].rank(position), collective.participants[position].node);
   collective.end = rounds_.now();
-  if (++collective.ended < collective.ranks) { return; }
+  if (++collective.ended < (is_folded_ ? 1 : collective.ranks)) { return; }
   collective.progress = {};
   std::vector<Participant>().swap(collective.participants);
 }

@@ -140,7 +140,7 @@ class PhysicalCollectives final : private TransferSource {
   Links& links_;
   PhysicalNodes& nodes_;
   std::uint32_t count_;                // ranks
-  bool is_folded_;                     // rank 0 is simulated for all ranks
+  bool is_folded_;                     // one rank of each group is simulated for all
   std::vector<PhysicalGroup> groups_;  // [kWholeMachine]: all ranks
   CollectiveMatch match_;
   std::vector<PhysicalCollective> collectives_;

@@ -100,7 +100,7 @@ std::uint32_t Links::next_link(Dimension& dimension, std::uint8_t number, const 
   const std::uint32_t behind = transfer.at - from * dimension.stride + to * dimension.stride;
   switch (dimension.topology) {
     case Topology::FullyConnected: return own_link(dimension, number, transfer.at, behind);
-    case Topology::Switch: return dimension.first_link + 2 * (is_folded_ ? 0 : behind) + 1;
+    case Topology::Switch: return dimension.first_link + 2 * (is_folded_ ? image(behind) : behind) + 1;
     case Topology::Ring: break;
   }
   const std::uint32_t ahead = to >= from ? to - from : to + n - from;

@@ -97,6 +97,13 @@ class Links {
   void set_log(LinkLog& log) { log_ = &log; }
   // Rank 0 is simulated for all ranks: what it sends arrives, as the image of other ranks' transfers, on its own links.
   void fold() { is_folded_ = true; }
+  // The same with one rank of each class: images[r] is simulated for r.
+  void fold(std::span<const std::uint32_t> images) {
+    is_folded_ = true;
+    images_ = images;
+  }
+  // The rank that is simulated in place of a rank, in a folded job.
+  [[nodiscard]] std::uint32_t image(std::uint32_t rank) const { return images_.empty() ? 0 : images_[rank]; }
   // A rank's transfers along the dimension start on one link.
   [[nodiscard]] bool starts_on_one_link(std::uint32_t dimension) const {
     return dimensions_[dimension].topology == Topology::Switch;
@@ -200,6 +207,7 @@ class Links {
   std::vector<Link, LargePages<Link>> links_;
   bool has_counts_;
   bool is_folded_ = false;
+  std::span<const std::uint32_t> images_;
   std::vector<LinkCounts> counts_;  // of links_, where they are needed
   Rate memory_rate_;
   const TransferSource* source_ = nullptr;

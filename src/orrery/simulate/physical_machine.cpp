@@ -12,7 +12,7 @@ PhysicalMachine::PhysicalMachine(const SimulationJob& job, Counting counting)
       nodes_(job, rounds_),
       memory_(job, rounds_, nodes_),
       collectives_(job, rounds_, links_, nodes_),
-      messages_(job.system.rendezvous, rounds_, links_, nodes_),
+      messages_(job.system.rendezvous, job.images, rounds_, links_, nodes_),
       customs_(rounds_, messages_),
       counting_(counting),
       endpoint_(job.system.endpoint_delay_ns * kPicosecondsPerNs) {

@@ -13,7 +13,7 @@ constexpr std::uint64_t kReadyBytesOfRendezvous = 8192;
 void PhysicalMessages::send(const Envelope& envelope, const Continuation& sender, const Order& order) {
   const std::uint32_t id = messages_.take();
   messages_[id] = {envelope, sender, {}, order, false, false};
-  if (const auto receiver = matcher_.send(envelope, id)) { messages_[id].receiver = *receiver; }
+  if (const auto receiver = matcher_.send(folded(envelope), id)) { messages_[id].receiver = *receiver; }
   if (rendezvous_ && !is_awaited(envelope, id)) { return; }
   depart(id);
 }
@@ -46,7 +46,7 @@ void PhysicalMessages::depart(std::uint32_t id) {
 }
 
 void PhysicalMessages::receive(const Envelope& envelope, const Continuation& receiver, std::uint32_t node) {
-  if (const auto message = matcher_.receive(envelope, receiver)) { match(*message, receiver); }
+  if (const auto message = matcher_.receive(folded(envelope), receiver)) { match(*message, receiver); }
   if (rendezvous_) { announce(envelope, receiver, node); }
 }
 

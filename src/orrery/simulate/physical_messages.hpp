@@ -22,8 +22,10 @@ namespace orrery::simulate {
 
 class PhysicalMessages {
  public:
-  PhysicalMessages(bool rendezvous, const PhysicalRounds& rounds, Links& links, PhysicalNodes& nodes)
-      : rendezvous_(rendezvous), rounds_(rounds), links_(links), nodes_(nodes) {}
+  // `images`: of SimulationJob.
+  PhysicalMessages(bool rendezvous, std::span<const std::uint32_t> images, const PhysicalRounds& rounds, Links& links,
+                   PhysicalNodes& nodes)
+      : rendezvous_(rendezvous), images_(images), rounds_(rounds), links_(links), nodes_(nodes) {}
   PhysicalMessages(const PhysicalMessages&) = delete;
   PhysicalMessages& operator=(const PhysicalMessages&) = delete;
 
@@ -61,6 +63,13 @@ class PhysicalMessages {
     [[nodiscard]] bool empty() const { return waiting.empty() && ready == 0; }
   };
 
+  // With the ranks that are simulated in place of its ends: what messages and receives are matched by.
+  [[nodiscard]] Envelope folded(Envelope envelope) const {
+    if (images_.empty()) { return envelope; }
+    envelope.source = images_[envelope.source];
+    envelope.target = images_[envelope.target];
+    return envelope;
+  }
   [[nodiscard]] bool is_awaited(const Envelope& envelope, std::uint32_t message);
   void depart(std::uint32_t message);
   void announce(const Envelope& envelope, const Continuation& receiver, std::uint32_t node);
@@ -71,6 +80,7 @@ class PhysicalMessages {
   void start_receiving(const Continuation& who);
 
   bool rendezvous_;
+  std::span<const std::uint32_t> images_;
   const PhysicalRounds& rounds_;
   Links& links_;
   PhysicalNodes& nodes_;

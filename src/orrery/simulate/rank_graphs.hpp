@@ -91,6 +91,14 @@ class RankGraphs {
     return *changed;
   }
 
+  // The rank has an empty graph from now on.
+  void remove_nodes(std::size_t rank) {
+    RankGraph empty;
+    empty.child_begin = {0};
+    graphs_[rank] = std::make_shared<RankGraph>(std::move(empty));
+    if (is_bound(rank)) { bindings_[rank] = {}; }
+  }
+
   class Iterator {
    public:
     using difference_type = std::ptrdiff_t;

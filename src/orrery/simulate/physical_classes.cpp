@@ -1,0 +1,239 @@
+#include "orrery/simulate/physical_classes.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "orrery/simulate/class_parts.hpp"
+#include "orrery/simulate/envelope_matcher.hpp"
+#include "orrery/simulate/fold.hpp"
+#include "orrery/simulate/one_rank.hpp"
+#include "orrery/simulate/physical_schedule.hpp"
+#include "orrery/simulate/simulate.hpp"
+
+namespace orrery::simulate {
+
+namespace {
+
+// A group on the network.
+struct NetworkShape {
+  std::vector<Extent> extents;
+  bool is_line = false;       // not a grid of the network's dimensions
+  bool is_ascending = false;  // the ranks of the list
+
+  [[nodiscard]] std::vector<std::uint64_t> words(std::size_t size) const {
+    std::vector<std::uint64_t> words{size, is_line ? 1U : 0U, is_ascending ? 1U : 0U};
+    for (const Extent& extent : extents) {
+      words.insert(words.end(), {extent.dimension, extent.members, extent.stride});
+    }
+    return words;
+  }
+};
+
+NetworkShape network_shape(const Network& network, const std::vector<std::uint32_t>* ranks) {
+  NetworkShape shape{extents_of(network, ranks), false, true};
+  if (ranks == nullptr) { return shape; }
+  const bool is_single = shape.extents.size() == 1 && shape.extents.front().members == ranks->size();
+  shape.is_line = is_single && differing_dimensions(network, *ranks) > 1;
+  shape.is_ascending = std::is_sorted(ranks->begin(), ranks->end());
+  return shape;
+}
+
+// The dimension and direction of a message that uses links between its two ranks only; a text if it uses others.
+tl::expected<std::uint16_t, std::string> way_of(const Network& network, std::uint32_t from, std::uint32_t to) {
+  std::optional<std::uint16_t> way;
+  std::uint32_t stride = 1;
+  for (std::uint16_t i = 0; i < network.dimensions.size(); ++i) {
+    const NetworkDimension& dimension = network.dimensions[i];
+    const std::uint32_t here = from / stride % dimension.ranks, there = to / stride % dimension.ranks;
+    stride *= dimension.ranks;
+    if (here == there) { continue; }
+    if (way) { return tl::make_unexpected(std::string("crosses several dimensions")); }
+    way = static_cast<std::uint16_t>(2U * i);
+    if (dimension.topology != Topology::Ring || (here + 1) % dimension.ranks == there) { continue; }
+    if ((there + 1) % dimension.ranks != here) {
+      return tl::make_unexpected(std::string("passes other ranks of a ring"));
+    }
+    way = static_cast<std::uint16_t>(2U * i + 1);  // backward
+  }
+  return way.value_or(kNoDimensionList);
+}
+
+class ClassFinder {
+ public:
+  explicit ClassFinder(const SimulationJob& job) : job_(job) {
+    shapes_.push_back(network_shape(job.network, nullptr));
+    for (const Group& group : job.groups) { shapes_.push_back(network_shape(job.network, &group.ranks)); }
+  }
+
+  RankClasses run() {
+    RankClasses made;
+    made.obstacle = physical_job_obstacle(job_);
+    if (made.obstacle.empty()) { made.obstacle = collectives_obstacle(0); }
+    FlowJob view;
+    if (made.obstacle.empty()) { made.obstacle = add_view(view); }
+    if (!made.obstacle.empty()) { return made; }
+    StableClasses stable = stable_classes(view);
+    classes_ = std::move(stable.of);
+    std::vector<std::uint32_t> first;
+    for (std::uint32_t rank = 0; rank < classes_.size(); ++rank) {
+      if (classes_[rank] == first.size()) { first.push_back(rank); }
+    }
+    made.obstacle = first.size() == classes_.size() ? "no two ranks do the same" : std::move(stable.ambiguous);
+    for (std::size_t i = 0; i < first.size() && made.obstacle.empty(); ++i) {
+      made.obstacle = collectives_obstacle(first[i]);
+    }
+    if (made.obstacle.empty()) { made.obstacle = groups_obstacle(); }
+    if (made.obstacle.empty()) { made.obstacle = messages_obstacle(); }
+    if (!made.obstacle.empty()) { return made; }
+    for (const std::uint32_t c : classes_) { made.first.push_back(first[c]); }
+    made.representatives = std::move(first);
+    return made;
+  }
+
+ private:
+  [[nodiscard]] std::string name_of_group(std::uint32_t group) const {
+    return group == kWholeMachine ? "the group of all ranks" : "group " + job_.groups[group - 1].name;
+  }
+
+  // The job as refinement reads it: kinds of groups are their shapes on the network, dimensions of messages are their
+  // ways. The text says why a message has none.
+  std::string add_view(FlowJob& view) const {
+    view.job.groups = job_.groups;
+    view.job.rank_graphs = job_.rank_graphs;
+    std::map<std::vector<std::uint64_t>, std::uint32_t> kinds;
+    for (std::size_t i = 0; i < shapes_.size(); ++i) {
+      const std::size_t size = i == 0 ? job_.rank_graphs.size() : job_.groups[i - 1].ranks.size();
+      const auto number = static_cast<std::uint32_t>(kinds.size());
+      view.groups.push_back({{}, kinds.try_emplace(shapes_[i].words(size), number).first->second});
+    }
+    RankGraphs& graphs = view.job.rank_graphs;
+    for (std::uint32_t rank = 0; rank < graphs.size(); ++rank) {
+      const std::vector<NodeTask>& nodes = graphs[rank].nodes;
+      if (std::none_of(nodes.begin(), nodes.end(), is_message)) { continue; }
+      for (NodeTask& task : graphs.own(rank).nodes) {
+        if (!is_message(task)) { continue; }
+        const bool sends = task.act == Act::send;
+        const auto way = way_of(job_.network, sends ? rank : task.peer, sends ? task.peer : rank);
+        if (!way) { return fmt::format("a message of ranks {} and {} {}", rank, task.peer, way.error()); }
+        task.dimensions = *way;
+      }
+    }
+    return "";
+  }
+
+  // Why the collectives of a rank could tell the members of their groups apart.
+  [[nodiscard]] std::string collectives_obstacle(std::uint32_t rank) const {
+    for (const NodeTask& task : job_.rank_graphs[rank].nodes) {
+      if (task.act != Act::collective) { continue; }
+      if (std::string why = collective_obstacle(task); !why.empty()) { return why; }
+    }
+    return "";
+  }
+
+  [[nodiscard]] std::string collective_obstacle(const NodeTask& task) const {
+    if (std::string why = kind_obstacle(job_, task.collective); !why.empty()) { return why; }
+    const auto& list =
+        std::get<std::vector<DimensionAlgorithm>>(job_.system.algorithms[static_cast<std::size_t>(task.collective)]);
+    const NetworkShape& shape = shapes_[task.group];
+    if (shape.is_line) { return name_of_group(task.group) + " is no grid of the network's dimensions"; }
+    for (const Extent& extent : shape.extents) {
+      const bool is_whole = task.group == kWholeMachine;
+      if (is_whole && extent.dimension <= 15 && ((task.dimensions >> extent.dimension) & 1U) == 0) { continue; }
+      if (extent.dimension >= list.size()) { return fmt::format("dimension {} has no algorithm", extent.dimension); }
+      const NetworkDimension& dimension = job_.network.dimensions[extent.dimension];
+      const bool is_ring = dimension.topology == Topology::Ring;
+      if (is_ring && (extent.members != dimension.ranks || !shape.is_ascending)) {
+        return name_of_group(task.group) + " has a part of a ring, whose other links it may use";
+      }
+      std::string why = algorithm_obstacle(job_, task.collective, list[extent.dimension], extent.dimension);
+      if (!why.empty()) { return why; }
+    }
+    return "";
+  }
+
+  // A group has ranks of one class, which use it in the same place among their groups.
+  [[nodiscard]] std::string groups_obstacle() const {
+    struct Users {
+      std::uint32_t rank_class = 0, role = 0;
+      std::size_t ranks = 0;
+    };
+    std::map<std::uint32_t, Users> all;
+    for (std::uint32_t rank = 0; rank < classes_.size(); ++rank) {
+      std::vector<std::uint32_t> known;
+      for (const NodeTask& task : job_.rank_graphs[rank].nodes) {
+        if (!has_group(task) || std::find(known.begin(), known.end(), task.group) != known.end()) { continue; }
+        const auto role = static_cast<std::uint32_t>(known.size());
+        known.push_back(task.group);
+        Users& users = all.try_emplace(task.group, Users{classes_[rank], role, 0}).first->second;
+        ++users.ranks;
+        if (users.rank_class != classes_[rank]) {
+          return name_of_group(task.group) + " has ranks that do not do the same";
+        }
+        if (users.role != role) { return name_of_group(task.group) + " has another place in the graphs of its ranks"; }
+      }
+    }
+    for (const auto& [group, users] : all) {
+      const std::size_t size = group == kWholeMachine ? classes_.size() : job_.groups[group - 1].ranks.size();
+      if (users.ranks != size) { return name_of_group(group) + " is not used by all its ranks"; }
+    }
+    return "";
+  }
+
+  // By tag and bytes, the messages from a class to a class go from each rank of the one to a rank of its own of the
+  // other. Peers of a rank are unique by these (StableClasses::ambiguous).
+  [[nodiscard]] std::string messages_obstacle() const {
+    std::unordered_map<Envelope, std::uint32_t, EnvelopeHash> sources;  // by class of the source and receiving rank
+    std::unordered_set<Envelope, EnvelopeHash> sent;                    // by sending rank and class of the target
+    for (std::uint32_t rank = 0; rank < classes_.size(); ++rank) {
+      for (const NodeTask& task : job_.rank_graphs[rank].nodes) {
+        if (task.act != Act::receive) { continue; }
+        sources.emplace(Envelope{task.tag, task.amount, classes_[task.peer], rank, 0}, task.peer);
+      }
+    }
+    for (std::uint32_t rank = 0; rank < classes_.size(); ++rank) {
+      for (const NodeTask& task : job_.rank_graphs[rank].nodes) {
+        if (task.act != Act::send) { continue; }
+        const auto found = sources.find({task.tag, task.amount, classes_[rank], task.peer, 0});
+        if (found == sources.end() || found->second != rank) {
+          return fmt::format("rank {} does not receive a message of rank {}", task.peer, rank);
+        }
+        sent.insert({task.tag, task.amount, rank, classes_[task.peer], 0});
+      }
+    }
+    return sent.size() == sources.size() ? "" : "a rank receives a message that no rank sends";
+  }
+
+  const SimulationJob& job_;
+  std::vector<NetworkShape> shapes_;    // [kWholeMachine]: all ranks
+  std::vector<std::uint32_t> classes_;  // by rank
+};
+
+}  // namespace
+
+RankClasses physical_classes(const SimulationJob& job) { return ClassFinder(job).run(); }
+
+Result<results::Simulation> simulate_classes(const SimulationJob& job, const RankClasses& classes) {
+  SimulationJob folded = job;
+  folded.images = classes.first;
+  for (std::uint32_t rank = 0; rank < classes.first.size(); ++rank) {
+    if (classes.first[rank] != rank) { folded.rank_graphs.remove_nodes(rank); }
+  }
+  ORRERY_TRY(simulation, simulate(folded));
+  results::RankRuns<results::SimulatedRank> ranks;
+  std::vector<results::SimulatedRank> simulated;
+  for (const results::SimulatedRank& rank : simulation.ranks) { simulated.push_back(rank); }
+  for (const std::uint32_t first : classes.first) { ranks.push_back(simulated[first]); }
+  simulation.ranks = std::move(ranks);
+  simulation.simulated_ranks = classes.representatives.size();
+  simulation.representatives = classes.representatives;
+  return simulation;
+}
+
+}  // namespace orrery::simulate
