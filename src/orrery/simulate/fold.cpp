@@ -37,7 +37,8 @@ class Numbering {
 
 class Refinement {
  public:
-  explicit Refinement(const FlowJob& job) : job_(job), graphs_(job.job.rank_graphs), groups_(graphs_.size()) {
+  explicit Refinement(const FlowJob& job, const std::vector<std::vector<std::uint32_t>>* neighbours = nullptr)
+      : job_(job), graphs_(job.job.rank_graphs), neighbours_(neighbours), groups_(graphs_.size()) {
     if (uses_pool(job)) {
       std::vector<std::uint32_t> devices = job.pool.devices;
       if (devices.empty()) {
@@ -170,6 +171,9 @@ class Refinement {
       for (const NodeTask& task : graphs_[rank].nodes) {
         if (is_message(task)) { words.push_back(classes_[task.peer]); }
       }
+      if (neighbours_ != nullptr) {
+        for (const std::uint32_t other : (*neighbours_)[rank]) { words.push_back(classes_[other]); }
+      }
       next.push_back(numbers.of(std::move(words)));
     }
     classes_ = std::move(next);
@@ -178,6 +182,7 @@ class Refinement {
 
   const FlowJob& job_;
   const RankGraphs& graphs_;
+  const std::vector<std::vector<std::uint32_t>>* neighbours_;
   std::optional<PoolBlocks> pool_;
   std::vector<std::vector<std::uint32_t>> groups_;                                         // by rank
   std::map<std::uint32_t, std::vector<std::pair<std::uint32_t, std::uint32_t>>> members_;  // by group: rank, role
@@ -281,8 +286,8 @@ class Folder {
 
 }  // namespace
 
-StableClasses stable_classes(const FlowJob& job) {
-  Refinement refined(job);
+StableClasses stable_classes(const FlowJob& job, const std::vector<std::vector<std::uint32_t>>& neighbours) {
+  Refinement refined(job, &neighbours);
   refined.run();
   return {refined.classes(), ambiguous_messages(job, refined).value_or("")};
 }

@@ -26,6 +26,8 @@ struct StableClasses {
 };
 
 // The classes alone. Of `job`: graphs without slots, groups, their shapes and kinds, and the dimensions of messages.
-[[nodiscard]] StableClasses stable_classes(const FlowJob& job);
+// `neighbours`, by rank: ranks of one class have, in this order, neighbours of the same classes.
+[[nodiscard]] StableClasses stable_classes(const FlowJob& job,
+                                           const std::vector<std::vector<std::uint32_t>>& neighbours);
 
 }  // namespace orrery::simulate

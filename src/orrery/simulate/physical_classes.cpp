@@ -79,7 +79,7 @@ class ClassFinder {
     FlowJob view;
     if (made.obstacle.empty()) { made.obstacle = add_view(view); }
     if (!made.obstacle.empty()) { return made; }
-    StableClasses stable = stable_classes(view);
+    StableClasses stable = stable_classes(view, neighbours());
     classes_ = std::move(stable.of);
     std::vector<std::uint32_t> first;
     for (std::uint32_t rank = 0; rank < classes_.size(); ++rank) {
@@ -89,7 +89,7 @@ class ClassFinder {
     for (std::size_t i = 0; i < first.size() && made.obstacle.empty(); ++i) {
       made.obstacle = collectives_obstacle(first[i]);
     }
-    if (made.obstacle.empty()) { made.obstacle = groups_obstacle(); }
+    if (made.obstacle.empty()) { made.obstacle = groups_obstacle(first); }
     if (made.obstacle.empty()) { made.obstacle = messages_obstacle(); }
     if (!made.obstacle.empty()) { return made; }
     for (const std::uint32_t c : classes_) { made.first.push_back(first[c]); }
@@ -128,6 +128,61 @@ class ClassFinder {
     return "";
   }
 
+  // Of a group: the positions behind `position` in each dimension; by one, and with halving and doubling by XOR. Every
+  // step of an algorithm goes to a position that these lead to, in the same way for all positions.
+  [[nodiscard]] std::vector<std::uint32_t> neighbours_of(std::uint32_t group, std::uint32_t position) const {
+    std::vector<std::uint32_t> found;
+    for (const Extent& extent : shapes_[group].extents) {
+      const std::uint32_t n = extent.members, here = position / extent.stride % n;
+      const auto add = [&](std::uint32_t there) {
+        found.push_back(position - here * extent.stride + there * extent.stride);
+      };
+      add((here + 1) % n);
+      for (std::uint32_t bit = 1; has_pairs(extent.dimension) && bit < n; bit *= 2) {
+        if ((here ^ bit) < n) { add(here ^ bit); }
+      }
+    }
+    return found;
+  }
+
+  // Whether some collective halves and doubles there.
+  [[nodiscard]] bool has_pairs(std::uint32_t dimension) const {
+    return std::any_of(job_.system.algorithms.begin(), job_.system.algorithms.end(), [&](const Choice& choice) {
+      const auto* list = std::get_if<std::vector<DimensionAlgorithm>>(&choice);
+      return list != nullptr && dimension < list->size() &&
+             (*list)[dimension].method == CollectiveAlgorithm::halving_doubling;
+    });
+  }
+
+  // By rank: the neighbours in its groups, in the order of their first use.
+  [[nodiscard]] std::vector<std::vector<std::uint32_t>> neighbours() const {
+    std::vector<std::unordered_map<std::uint32_t, std::uint32_t>> positions(job_.groups.size() + 1);
+    for (std::uint32_t group = 1; group < positions.size(); ++group) {
+      const auto& ranks = job_.groups[group - 1].ranks;
+      for (std::uint32_t i = 0; i < ranks.size(); ++i) { positions[group].emplace(ranks[i], i); }
+    }
+    std::vector<std::vector<std::uint32_t>> made(job_.rank_graphs.size());
+    for (std::uint32_t rank = 0; rank < made.size(); ++rank) {
+      for (const std::uint32_t group : groups_of(rank)) {
+        const std::uint32_t position = group == kWholeMachine ? rank : positions[group].at(rank);
+        for (const std::uint32_t other : neighbours_of(group, position)) {
+          made[rank].push_back(group == kWholeMachine ? other : job_.groups[group - 1].ranks[other]);
+        }
+      }
+    }
+    return made;
+  }
+
+  // In the order of their first use.
+  [[nodiscard]] std::vector<std::uint32_t> groups_of(std::uint32_t rank) const {
+    std::vector<std::uint32_t> groups;
+    for (const NodeTask& task : job_.rank_graphs[rank].nodes) {
+      if (!has_group(task) || std::find(groups.begin(), groups.end(), task.group) != groups.end()) { continue; }
+      groups.push_back(task.group);
+    }
+    return groups;
+  }
+
   // Why the collectives of a rank could tell the members of their groups apart.
   [[nodiscard]] std::string collectives_obstacle(std::uint32_t rank) const {
     for (const NodeTask& task : job_.rank_graphs[rank].nodes) {
@@ -158,30 +213,31 @@ class ClassFinder {
     return "";
   }
 
-  // A group has ranks of one class, which use it in the same place among their groups.
-  [[nodiscard]] std::string groups_obstacle() const {
+  // All ranks of a group use it, those of a class in the same place among their groups; and if one of them is
+  // simulated, so are those that are simulated in place of the others. `first`: by class.
+  [[nodiscard]] std::string groups_obstacle(const std::vector<std::uint32_t>& first) const {
     struct Users {
-      std::uint32_t rank_class = 0, role = 0;
-      std::size_t ranks = 0;
+      std::map<std::uint32_t, std::uint32_t> roles;  // by class
+      std::size_t ranks = 0, simulated = 0;
     };
     std::map<std::uint32_t, Users> all;
     for (std::uint32_t rank = 0; rank < classes_.size(); ++rank) {
-      std::vector<std::uint32_t> known;
-      for (const NodeTask& task : job_.rank_graphs[rank].nodes) {
-        if (!has_group(task) || std::find(known.begin(), known.end(), task.group) != known.end()) { continue; }
-        const auto role = static_cast<std::uint32_t>(known.size());
-        known.push_back(task.group);
-        Users& users = all.try_emplace(task.group, Users{classes_[rank], role, 0}).first->second;
+      const std::vector<std::uint32_t> groups = groups_of(rank);
+      for (std::uint32_t role = 0; role < groups.size(); ++role) {
+        Users& users = all[groups[role]];
         ++users.ranks;
-        if (users.rank_class != classes_[rank]) {
-          return name_of_group(task.group) + " has ranks that do not do the same";
+        users.simulated += first[classes_[rank]] == rank ? 1 : 0;
+        if (users.roles.try_emplace(classes_[rank], role).first->second != role) {
+          return name_of_group(groups[role]) + " has another place in the graphs of its ranks";
         }
-        if (users.role != role) { return name_of_group(task.group) + " has another place in the graphs of its ranks"; }
       }
     }
     for (const auto& [group, users] : all) {
       const std::size_t size = group == kWholeMachine ? classes_.size() : job_.groups[group - 1].ranks.size();
       if (users.ranks != size) { return name_of_group(group) + " is not used by all its ranks"; }
+      if (users.simulated != 0 && users.simulated != users.roles.size()) {
+        return name_of_group(group) + " has ranks of classes whose first ranks are in different groups";
+      }
     }
     return "";
   }

@@ -1,9 +1,11 @@
 // Classes of ranks of a job on physical links, found by comparing graphs, groups and messages. One rank of each class
 // can be simulated for all of it (docs/models/physical.md, "One rank of each class"). Private to the room.
 //
-// Classes are those of fold.hpp, with the shapes of groups and the directions of messages on this network. They are
-// then checked: every group is of one class, messages pair the ranks of two classes one to one, and no message uses
-// the links of a third rank.
+// Classes are those of fold.hpp, with the shapes of groups and the directions of messages on this network; and the
+// neighbours of two ranks of a class in their groups, in each dimension, are of the same classes. Whatever a rank sends
+// in a step then goes to the same class as what the others of its class send. The classes are then checked: a group
+// of a simulated rank has the simulated ranks of all classes of its ranks, messages of nodes pair the ranks of two
+// classes one to one, and no message uses the links of a third rank.
 #pragma once
 
 #include <cstdint>

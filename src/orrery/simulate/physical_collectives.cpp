@@ -66,6 +66,7 @@ PhysicalCollectives::PhysicalCollectives(const SimulationJob& job, PhysicalRound
   if (is_folded(job)) { links_.fold(); }
   if (!job.images.empty()) { links_.fold(job.images); }
   make_groups();
+  if (!job.images.empty()) { make_images(); }
   for (std::size_t i = 0; i < collectives_.size(); ++i) {
     const CollectiveMatch::One& one = match_.all()[i];
     collectives_[i].task = one.task;
@@ -92,6 +93,17 @@ void PhysicalCollectives::make_groups() {
     const auto size = static_cast<std::uint32_t>(group.ranks->size());
     group.is_line = differing_dimensions(job_.network, *group.ranks) > 1 && group.extents.size() == 1 &&
                     group.extents.front().members == size;
+  }
+}
+
+// In a job of which one rank of each class is simulated, all of a group's are in it or none (physical_classes.hpp).
+void PhysicalCollectives::make_images() {
+  for (PhysicalGroup& group : groups_) {
+    const std::uint32_t size = group.ranks == nullptr ? count_ : static_cast<std::uint32_t>(group.ranks->size());
+    for (std::uint32_t i = 0; i < size; ++i) { group.simulated += job_.images[group.rank(i)] == group.rank(i) ? 1 : 0; }
+    for (std::uint32_t i = 0; i < size && group.simulated > 0; ++i) {
+      group.images.push_back(group.position(job_.images[group.rank(i)]));
+    }
   }
 }
 
@@ -404,9 +416,12 @@ class PhysicalCollectives::StepSender {
  private:
   [[nodiscard]] const PhysicalGroup& group() const { return all_.groups_[collective_.task.group]; }
 
-  // Of the progress of a participant. Folded, the image of each message arrives at the simulated rank.
+  [[nodiscard]] bool is_one_rank() const { return all_.is_folded_ && all_.job_.images.empty(); }
+
+  // Of the progress of a participant. Folded, the image of each message arrives at a simulated rank.
   [[nodiscard]] std::uint32_t index_of(std::uint32_t participant) const {
-    return all_.is_folded_ ? index_ : chunk_ * participants_ + participant;
+    if (!group().images.empty()) { participant = group().images[participant]; }
+    return is_one_rank() ? index_ : chunk_ * participants_ + participant;
   }
 
   [[nodiscard]] std::uint32_t uniform_peer(std::uint32_t place) const {
@@ -507,7 +522,8 @@ void PhysicalCollectives::end_rank(std::uint32_t number, std::uint32_t position)
   PhysicalCollective& collective = collectives_[number];
   nodes_.end_later(groups_[collective.task.group].rank(position), collective.participants[position].node);
   collective.end = rounds_.now();
-  if (++collective.ended < (is_folded_ ? 1 : collective.ranks)) { return; }
+  const std::uint32_t simulated = groups_[collective.task.group].simulated;
+  if (++collective.ended < (simulated > 0 ? simulated : collective.ranks)) { return; }
   collective.progress = {};
   std::vector<Participant>().swap(collective.participants);
 }

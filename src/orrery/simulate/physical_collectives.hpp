@@ -120,6 +120,7 @@ class PhysicalCollectives final : private TransferSource {
   using ScheduleKey = std::tuple<std::uint32_t, std::uint8_t, std::uint64_t, std::uint16_t>;
 
   void make_groups();
+  void make_images();
   void prepare(PhysicalCollective& collective, std::uint32_t rank, std::uint32_t node);
   [[nodiscard]] const PhysicalSchedule& schedule(const PhysicalCollective& collective, std::uint64_t chunk,
                                                  std::uint32_t rank, std::uint32_t node);
@@ -140,7 +141,7 @@ class PhysicalCollectives final : private TransferSource {
   Links& links_;
   PhysicalNodes& nodes_;
   std::uint32_t count_;                // ranks
-  bool is_folded_;                     // one rank of each group is simulated for all
+  bool is_folded_;                     // some ranks are simulated for all
   std::vector<PhysicalGroup> groups_;  // [kWholeMachine]: all ranks
   CollectiveMatch match_;
   std::vector<PhysicalCollective> collectives_;

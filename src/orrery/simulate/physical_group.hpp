@@ -13,7 +13,9 @@ struct PhysicalGroup {
   const std::vector<std::uint32_t>* ranks = nullptr;            // nullptr: all
   std::vector<std::pair<std::uint32_t, std::uint32_t>> places;  // rank, position; ascending
   std::vector<Extent> extents;
-  bool is_line = false;  // not a grid of the network's dimensions
+  bool is_line = false;               // not a grid of the network's dimensions
+  std::vector<std::uint32_t> images;  // of SimulationJob::images: by position, that of the rank simulated in its place
+  std::uint32_t simulated = 0;        // ranks
 
   [[nodiscard]] std::uint32_t rank(std::uint32_t position) const {
     return ranks == nullptr ? position : (*ranks)[position];
