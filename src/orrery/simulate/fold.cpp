@@ -37,8 +37,8 @@ class Numbering {
 
 class Refinement {
  public:
-  explicit Refinement(const FlowJob& job, const std::vector<std::vector<std::uint32_t>>* neighbours = nullptr)
-      : job_(job), graphs_(job.job.rank_graphs), neighbours_(neighbours), groups_(graphs_.size()) {
+  explicit Refinement(const FlowJob& job, const RankViews* views = nullptr)
+      : job_(job), graphs_(job.job.rank_graphs), views_(views), groups_(graphs_.size()) {
     if (uses_pool(job)) {
       std::vector<std::uint32_t> devices = job.pool.devices;
       if (devices.empty()) {
@@ -56,6 +56,7 @@ class Refinement {
       classes_.push_back(found->second);
     }
     count_ = numbers.count();
+    if (views_ != nullptr) { divide_by_marks(); }
   }
 
   void run() {
@@ -85,6 +86,16 @@ class Refinement {
            std::any_of(job.job.rank_graphs.begin(), job.job.rank_graphs.end(), [&](const RankGraph& graph) {
              return std::any_of(graph.nodes.begin(), graph.nodes.end(), is_memory);
            });
+  }
+
+  void divide_by_marks() {
+    Numbering numbers;
+    for (std::uint32_t rank = 0; rank < graphs_.size(); ++rank) {
+      Words words{classes_[rank]};
+      words.insert(words.end(), views_->marks[rank].begin(), views_->marks[rank].end());
+      classes_[rank] = numbers.of(std::move(words));
+    }
+    count_ = numbers.count();
   }
 
   // The groups of a rank in the order of their first use: a role of the rank.
@@ -171,8 +182,8 @@ class Refinement {
       for (const NodeTask& task : graphs_[rank].nodes) {
         if (is_message(task)) { words.push_back(classes_[task.peer]); }
       }
-      if (neighbours_ != nullptr) {
-        for (const std::uint32_t other : (*neighbours_)[rank]) { words.push_back(classes_[other]); }
+      if (views_ != nullptr) {
+        for (const std::uint32_t other : views_->neighbours[rank]) { words.push_back(classes_[other]); }
       }
       next.push_back(numbers.of(std::move(words)));
     }
@@ -182,7 +193,7 @@ class Refinement {
 
   const FlowJob& job_;
   const RankGraphs& graphs_;
-  const std::vector<std::vector<std::uint32_t>>* neighbours_;
+  const RankViews* views_;
   std::optional<PoolBlocks> pool_;
   std::vector<std::vector<std::uint32_t>> groups_;                                         // by rank
   std::map<std::uint32_t, std::vector<std::pair<std::uint32_t, std::uint32_t>>> members_;  // by group: rank, role
@@ -286,8 +297,8 @@ class Folder {
 
 }  // namespace
 
-StableClasses stable_classes(const FlowJob& job, const std::vector<std::vector<std::uint32_t>>& neighbours) {
-  Refinement refined(job, &neighbours);
+StableClasses stable_classes(const FlowJob& job, const RankViews& views) {
+  Refinement refined(job, &views);
   refined.run();
   return {refined.classes(), ambiguous_messages(job, refined).value_or("")};
 }

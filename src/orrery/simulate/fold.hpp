@@ -25,9 +25,13 @@ struct StableClasses {
   std::string ambiguous;          // why the messages of a class could not be told apart; empty if they can
 };
 
+// What else ranks of a class have in common, by rank.
+struct RankViews {
+  std::vector<std::vector<std::uint32_t>> neighbours;  // ranks; in this order, of the same classes
+  std::vector<std::vector<std::uint32_t>> marks;       // equal lists
+};
+
 // The classes alone. Of `job`: graphs without slots, groups, their shapes and kinds, and the dimensions of messages.
-// `neighbours`, by rank: ranks of one class have, in this order, neighbours of the same classes.
-[[nodiscard]] StableClasses stable_classes(const FlowJob& job,
-                                           const std::vector<std::vector<std::uint32_t>>& neighbours);
+[[nodiscard]] StableClasses stable_classes(const FlowJob& job, const RankViews& views);
 
 }  // namespace orrery::simulate

@@ -79,7 +79,7 @@ class ClassFinder {
     FlowJob view;
     if (made.obstacle.empty()) { made.obstacle = add_view(view); }
     if (!made.obstacle.empty()) { return made; }
-    StableClasses stable = stable_classes(view, neighbours());
+    StableClasses stable = stable_classes(view, views());
     classes_ = std::move(stable.of);
     std::vector<std::uint32_t> first;
     for (std::uint32_t rank = 0; rank < classes_.size(); ++rank) {
@@ -154,20 +154,50 @@ class ClassFinder {
     });
   }
 
-  // By rank: the neighbours in its groups, in the order of their first use.
-  [[nodiscard]] std::vector<std::vector<std::uint32_t>> neighbours() const {
+  // Where a position sends to over links of its own to every member: to all, by distance and with halving and doubling
+  // by XOR. A rank whose messages of two collectives use one link is not like a rank whose messages use two.
+  [[nodiscard]] std::vector<std::uint32_t> linked_to(std::uint32_t group, std::uint32_t position) const {
+    std::vector<std::uint32_t> found;
+    for (const Extent& extent : shapes_[group].extents) {
+      if (job_.network.dimensions[extent.dimension].topology != Topology::FullyConnected) { continue; }
+      const std::uint32_t n = extent.members, here = position / extent.stride % n;
+      const auto add = [&](std::uint32_t there) {
+        found.push_back(position - here * extent.stride + there * extent.stride);
+      };
+      for (std::uint32_t i = 1; i < n; ++i) { add((here + i) % n); }
+      for (std::uint32_t i = 1; has_pairs(extent.dimension) && i < n; ++i) {
+        if ((here ^ i) < n) { add(here ^ i); }
+      }
+    }
+    return found;
+  }
+
+  [[nodiscard]] std::uint32_t member(std::uint32_t group, std::uint32_t position) const {
+    return group == kWholeMachine ? position : job_.groups[group - 1].ranks[position];
+  }
+
+  // The neighbours in the groups of a rank, in the order of their first use; and which of its targets are the same.
+  [[nodiscard]] RankViews views() const {
     std::vector<std::unordered_map<std::uint32_t, std::uint32_t>> positions(job_.groups.size() + 1);
     for (std::uint32_t group = 1; group < positions.size(); ++group) {
       const auto& ranks = job_.groups[group - 1].ranks;
       for (std::uint32_t i = 0; i < ranks.size(); ++i) { positions[group].emplace(ranks[i], i); }
     }
-    std::vector<std::vector<std::uint32_t>> made(job_.rank_graphs.size());
-    for (std::uint32_t rank = 0; rank < made.size(); ++rank) {
+    RankViews made;
+    for (std::uint32_t rank = 0; rank < job_.rank_graphs.size(); ++rank) {
+      auto& neighbours = made.neighbours.emplace_back();
+      auto& marks = made.marks.emplace_back();
+      std::unordered_map<std::uint32_t, std::uint32_t> targets;
+      const auto mark = [&](std::uint32_t target) {
+        marks.push_back(targets.try_emplace(target, static_cast<std::uint32_t>(targets.size())).first->second);
+      };
       for (const std::uint32_t group : groups_of(rank)) {
         const std::uint32_t position = group == kWholeMachine ? rank : positions[group].at(rank);
-        for (const std::uint32_t other : neighbours_of(group, position)) {
-          made[rank].push_back(group == kWholeMachine ? other : job_.groups[group - 1].ranks[other]);
-        }
+        for (const std::uint32_t other : neighbours_of(group, position)) { neighbours.push_back(member(group, other)); }
+        for (const std::uint32_t other : linked_to(group, position)) { mark(member(group, other)); }
+      }
+      for (const NodeTask& task : job_.rank_graphs[rank].nodes) {
+        if (task.act == Act::send) { mark(task.peer); }
       }
     }
     return made;
@@ -275,13 +305,17 @@ class ClassFinder {
 
 RankClasses physical_classes(const SimulationJob& job) { return ClassFinder(job).run(); }
 
-Result<results::Simulation> simulate_classes(const SimulationJob& job, const RankClasses& classes) {
+SimulationJob job_of_classes(const SimulationJob& job, const RankClasses& classes) {
   SimulationJob folded = job;
   folded.images = classes.first;
   for (std::uint32_t rank = 0; rank < classes.first.size(); ++rank) {
     if (classes.first[rank] != rank) { folded.rank_graphs.remove_nodes(rank); }
   }
-  ORRERY_TRY(simulation, simulate(folded));
+  return folded;
+}
+
+Result<results::Simulation> simulate_classes(const SimulationJob& job, const RankClasses& classes) {
+  ORRERY_TRY(simulation, simulate(job_of_classes(job, classes)));
   results::RankRuns<results::SimulatedRank> ranks;
   std::vector<results::SimulatedRank> simulated;
   for (const results::SimulatedRank& rank : simulation.ranks) { simulated.push_back(rank); }

@@ -26,7 +26,10 @@ struct RankClasses {
 // `job`: under physical rules, on links. O(nodes) for each round of refinement.
 [[nodiscard]] RankClasses physical_classes(const SimulationJob& job);
 
-// Simulates one rank of each class. Fails if it does not end; then the run of all ranks says why.
+// The job with the nodes of one rank of each class.
+[[nodiscard]] SimulationJob job_of_classes(const SimulationJob& job, const RankClasses& classes);
+
+// Simulates it. Fails if it does not end; then the run of all ranks says why.
 [[nodiscard]] Result<results::Simulation> simulate_classes(const SimulationJob& job, const RankClasses& classes);
 
 }  // namespace orrery::simulate
