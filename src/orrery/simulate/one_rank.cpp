@@ -99,6 +99,23 @@ std::string obstacle_of(const SimulationJob& job, const NodeTask& task) {
   return "";
 }
 
+// On links of a full mesh, messages to the partner and to the neighbour of a rank share one link on some ranks only.
+std::string obstacle_of_meshes(const SimulationJob& job) {
+  for (std::size_t i = 0; i < job.network.dimensions.size(); ++i) {
+    if (job.network.dimensions[i].topology != Topology::FullyConnected) { continue; }
+    bool has_pairs = false, has_others = false;
+    for (const NodeTask& task : job.rank_graphs[0].nodes) {
+      if (task.act != Act::collective) { continue; }
+      const Choice& choice = job.system.algorithms[static_cast<std::size_t>(task.collective)];
+      const auto& list = std::get<std::vector<DimensionAlgorithm>>(choice);
+      if (i >= list.size()) { continue; }
+      (list[i].method == CollectiveAlgorithm::halving_doubling ? has_pairs : has_others) = true;
+    }
+    if (has_pairs && has_others) { return "halvingDoubling and another algorithm share the links of a full mesh"; }
+  }
+  return "";
+}
+
 // The job of rank 0 on the whole network.
 SimulationJob job_of_one(const SimulationJob& job) {
   SimulationJob one;
@@ -177,6 +194,7 @@ std::string one_rank_obstacle(const SimulationJob& job) {
   for (const NodeTask& task : first.nodes) {
     if (std::string why = obstacle_of(job, task); !why.empty()) { return why; }
   }
+  if (std::string why = obstacle_of_meshes(job); !why.empty()) { return why; }
   for (std::size_t rank = 1; rank < job.rank_graphs.size(); ++rank) {
     if (!are_same(first, job.rank_graphs[rank])) { return fmt::format("the graphs of ranks 0 and {} differ", rank); }
   }

@@ -214,6 +214,23 @@ TEST(PhysicalClasses, jobs_with_one_odd_rank_or_group_have_the_times_of_all_rank
   EXPECT_GT(counts.unfolded, jobs / 20);
 }
 
+// Ranks 0 and 1 are partners and neighbours: the messages of both collectives share the link from 0 to 1, but from 1
+// they go to 0 and to 2.
+TEST(PhysicalClasses, collectives_that_share_links_of_some_ranks_only_are_not_folded_to_one_rank) {
+  Rig rig({{Topology::FullyConnected, 8}}, {"ring"});
+  rig.physical();
+  rig.system.algorithms[static_cast<std::size_t>(Collective::all_reduce)] =
+      std::vector{algorithm("halvingDoubling").value()};
+  auto job = job_of(rig, [](std::uint32_t) {
+    return std::vector{all_reduce(1, kMiB), collective(2, CollectiveType::all_gather, kMiB)};
+  });
+  ASSERT_TRUE(job);
+  job->tables = false;
+  EXPECT_EQ(one_rank_obstacle(*job), "halvingDoubling and another algorithm share the links of a full mesh");
+  Counts counts;
+  expect_same(*job, counts, 0);
+}
+
 std::string unfolded_because(const Rig& rig, const Nodes& nodes) {
   auto job = job_of(rig, nodes);
   if (!job) { throw std::runtime_error(job.error().text()); }
