@@ -66,8 +66,9 @@ std::vector<NodeRecord> nodes_of(const Shape& shape, const Groups& groups, std::
   std::vector<NodeRecord> nodes;
   const std::uint32_t stage = shape.stage(rank), block = shape.tp * shape.dp;
   const std::uint32_t steps = 1 + random.below(3);
+  RandomNumbers waits(random.below(1U << 20U) + stage);  // stages have different numbers of nodes
   const auto add = [&](NodeRecord made) {
-    if (!nodes.empty() && random.below(4) != 0) { made.data_deps.push_back(nodes.back().id); }
+    if (!nodes.empty() && waits.below(4) != 0) { made.data_deps.push_back(nodes.back().id); }
     nodes.push_back(std::move(made));
   };
   const auto next = [&] { return static_cast<std::uint64_t>(nodes.size() + 1); };
@@ -81,7 +82,8 @@ std::vector<NodeRecord> nodes_of(const Shape& shape, const Groups& groups, std::
       const std::uint32_t kind = random.below(8), type = random.below(3);
       const std::int64_t size = 256 * (1 + random.below(4096));
       const std::uint32_t group = groups.of[rank][std::min(kind / 2, 3U)];
-      if (group == 0 || (kind >= 4 && random.below(3) != 0)) { continue; }
+      const bool is_rare = random.below(3) != 0;
+      if (group == 0 || (kind >= 4 && is_rare)) { continue; }
       const auto name = std::string_view(groups.list[group - 1].name);
       add(collective(next(), types[type], size, {}, name));
     }
@@ -114,7 +116,7 @@ Rig any_rig(RandomNumbers& random, const Shape& shape) {
 }
 
 struct Counts {
-  std::uint64_t folded = 0, unfolded = 0, with_messages = 0, ranks = 0, simulated = 0;
+  std::uint64_t folded = 0, unfolded = 0, failed = 0, with_messages = 0, ranks = 0, simulated = 0;
 };
 
 // When nodes of these ranks start and end, in picoseconds.
@@ -143,6 +145,7 @@ void expect_same(const SimulationJob& job, Counts& counts, std::uint64_t seed) {
   ASSERT_EQ(all.has_value(), some.has_value()) << seed;
   if (!all) {
     ASSERT_EQ(all.error().text(), some.error().text()) << seed;
+    ++counts.failed;
     return;
   }
   ASSERT_EQ(some->ranks, all->ranks) << seed;
@@ -185,7 +188,8 @@ Counts run_jobs(std::uint64_t first, std::uint64_t jobs, Change&& change) {
     if (::testing::Test::HasFatalFailure()) { break; }
   }
   std::cout << "  " << counts.folded << " folded (" << counts.with_messages << " with messages; " << counts.simulated
-            << " of " << counts.ranks << " ranks simulated), " << counts.unfolded << " not\n";
+            << " of " << counts.ranks << " ranks simulated), " << counts.unfolded << " not, " << counts.failed
+            << " do not run\n";
   return counts;
 }
 
