@@ -167,7 +167,7 @@ Result<int> run(const Options& options) {
   if (!options.study.empty()) {
     // A name that begins with a dash would be a flag of the command that makes the page.
     setup.study = options.study.starts_with('-') ? "./" + options.study : options.study;
-    ORRERY_TRY(page, api::results_page({setup.study}));
+    if (const auto page = api::results_page({setup.study}); !page) { return tl::make_unexpected(page.error()); }
   }
   ORRERY_TRY(data, data_directory());
   std::error_code error;

@@ -2,6 +2,7 @@
 #include <spawn.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -10,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -41,7 +43,9 @@ void set_ending(void (*action)(int)) {
 
 void print_aside(const std::string& text) { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
 
-int refuse(const std::string& message, int code) {
+// Control characters of flags, which a terminal would obey, are shown as "?".
+int refuse(std::string message, int code) {
+  std::replace_if(message.begin(), message.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
   print_aside("error: " + message + "\n");
   return code;
 }
