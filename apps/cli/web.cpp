@@ -1,29 +1,28 @@
-// `orrery web`: a local page, and the same interface for programs.
-#include <spawn.h>
+// `orrery web`: a local page, and the same interface for programs. The server is a program of its own, orrery-web
+// (apps/server), which this command becomes after its checks.
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
-#include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <thread>
+#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "apps/cli/commands.hpp"
-#include "apps/cli/interrupt.hpp"
 #include "apps/cli/plan_serve.hpp"
 #include "apps/cli/terminal.hpp"
-#include "apps/server/guard.hpp"
-#include "apps/server/server.hpp"
-#include "orrery/api/explore.hpp"
+#include "apps/server/setup.hpp"
+#include "orrery/api/report_page.hpp"
 #include "orrery/core/text.hpp"
-#include "orrery/report/page.hpp"
 
 namespace orrery::cli {
 
@@ -94,8 +93,11 @@ std::vector<server::ServedCommand> served_commands() {
   return served;
 }
 
-Result<server::Options> server_options(const Options& options) {
-  server::Options read{.address = options.address, .port = 0, .token = options.token};
+Result<server::Setup> server_setup(const Options& options) {
+  server::Setup read;
+  read.address = options.address;
+  read.token = options.token;
+  read.opens_page = options.open;
   const char* end = options.port.data() + options.port.size();
   const auto number = std::from_chars(options.port.data(), end, read.port);
   if (number.ec != std::errc() || number.ptr != end || read.port < 0 || read.port > 65535) {
@@ -114,38 +116,70 @@ Result<server::Options> server_options(const Options& options) {
   return read;
 }
 
-void open_browser(const std::string& url) {
-  std::string program = "xdg-open", target = url;
-  const std::array<char*, 3> arguments = {program.data(), target.data(), nullptr};
-  pid_t child = 0;
-  if (::posix_spawnp(&child, program.c_str(), nullptr, nullptr, arguments.data(), environ) != 0) {
-    print_aside("note: no browser can be opened (xdg-open is missing)\n");
+constexpr const char* kServer = "orrery-web";
+
+// Of the build, beside the program; of an installation, where programs are that users do not start.
+Result<std::filesystem::path> server_program(const std::filesystem::path& program) {
+  std::error_code error;
+  const auto folder = program.parent_path();
+  for (const auto& path : {folder / kServer, folder.parent_path() / "libexec/orrery" / kServer}) {
+    if (std::filesystem::exists(path, error)) { return path; }
   }
+  const bool is_preset = folder.parent_path().filename() == "build";
+  return fail(fmt::format("the server of this page, {}, is missing; \"./dev build {} {}\" builds it",
+                          quote((folder / kServer).string()), is_preset ? folder.filename().string() : "release",
+                          kServer));
+}
+
+// An anonymous file with the text, open at its start; -1: there is none.
+int anonymous_file(std::string_view text) {
+  const int file = ::memfd_create(kServer, 0);
+  while (file >= 0 && !text.empty()) {
+    const ssize_t written = ::write(file, text.data(), text.size());
+    if (written < 0) {
+      (void)::close(file);
+      return -1;
+    }
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (file >= 0) { (void)::lseek(file, 0, SEEK_SET); }
+  return file;
+}
+
+// Becomes the server; returns only if it cannot.
+Failure become(const std::filesystem::path& server, const server::Setup& setup) {
+  const int file = anonymous_file(server::packed(setup));
+  if (file >= 0) {
+    std::string name = kServer, descriptor = std::to_string(file);
+    const std::array<char*, 3> arguments = {name.data(), descriptor.data(), nullptr};
+    (void)::execv(server.c_str(), arguments.data());
+  }
+  const int code = errno;
+  if (file >= 0) { (void)::close(file); }
+  return Failure{{{{},
+                   fmt::format("the server of this page, {}, cannot be started: {}", quote(server.string()),
+                               std::generic_category().message(code))}}};
 }
 
 Result<int> run(const Options& options) {
-  ORRERY_TRY(read, server_options(options));
-  read.chart_library = report::chart_library();
+  ORRERY_TRY(setup, server_setup(options));
+  if (CapturedOutput::current() != nullptr) { return fail("the page is served from the command line only"); }
   if (!options.study.empty()) {
-    ORRERY_TRY(page, api::study_page(options.study));
-    read.study = std::filesystem::path(options.study).filename();
-    read.study_page = [file = options.study] { return api::study_page(file); };
+    // A name that begins with a dash would be a flag of the command that makes the page.
+    setup.study = options.study.starts_with('-') ? "./" + options.study : options.study;
+    if (const auto page = api::results_page({setup.study}); !page) { return tl::make_unexpected(page.error()); }
   }
   ORRERY_TRY(data, data_directory());
-  server::Server web(read, served_commands());
-  ORRERY_TRY(port, web.bind());
-  const std::string shown = server::is_loopback(options.address) ? "localhost" : options.address;
-  const std::string url =
-      fmt::format("http://{}:{}/{}", shown, port, options.token.empty() ? "" : "?token=" + options.token);
-  print(url + "\n");
-  print_aside("Ctrl-C ends the server\n");
-  if (options.open) { open_browser(url); }
-  const InterruptFlag interrupt;
-  std::thread serving([&web] { web.run(); });
-  while (!InterruptFlag::is_set()) { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }
-  web.stop();
-  serving.join();
-  return 0;
+  std::error_code error;
+  if (std::getenv("ORRERY_DATA") != nullptr) {  // NOLINT(concurrency-mt-unsafe): no thread runs
+    // Commands run in folders of their own.
+    (void)::setenv("ORRERY_DATA", std::filesystem::absolute(data, error).c_str(), 1);  // NOLINT(concurrency-mt-unsafe)
+  }
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
+  setup.program = program.string();
+  ORRERY_TRY(server, server_program(program));
+  setup.commands = served_commands();
+  return tl::make_unexpected(become(server, setup));
 }
 
 }  // namespace

@@ -7,33 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "apps/server/setup.hpp"
 #include "orrery/core/error.hpp"
 
 namespace orrery::server {
-
-enum class FlagKind : std::uint8_t {
-  value,   // takes one value
-  many,    // takes a value each time
-  toggle,  // true or false
-};
-
-struct ServedFlag {
-  std::string name;  // without dashes
-  FlagKind kind = FlagKind::value;
-  std::string value;     // what the help calls its value: "N", "NAME|FILE"
-  std::string negation;  // of a toggle, without dashes: "no-dp-overlap"; empty: it has none
-  std::string doc, group;
-  std::vector<std::string> choices;
-};
-
-// A command that the server runs.
-struct ServedCommand {
-  std::string name;
-  std::vector<ServedFlag> flags;
-  std::vector<std::string> positionals;  // in their order
-  bool is_long = false;                  // may take longer than a few seconds
-  std::string task = {};                 // the form of the command for requests of this task; empty: of the others
-};
 
 // The form of the command that a request means: that of its "task", else the one without a task. `forms`: of one
 // command, at least the one without a task.

@@ -65,9 +65,9 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
+// `arguments`: the program's path first.
 std::optional<pid_t> spawn(std::vector<std::string> arguments, const std::string& folder, const Pipe& out,
                            const Pipe& err) {
-  arguments.insert(arguments.begin(), "orrery");
   auto environment = child_environment();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -77,7 +77,7 @@ std::optional<pid_t> spawn(std::vector<std::string> arguments, const std::string
   posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);  // the server's sockets
   posix_spawn_file_actions_addchdir_np(&actions, folder.c_str());
   pid_t child = 0;
-  const int failed = posix_spawn(&child, "/proc/self/exe", &actions, nullptr, pointers(arguments).data(),
+  const int failed = posix_spawn(&child, arguments.front().c_str(), &actions, nullptr, pointers(arguments).data(),
                                  pointers(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   return failed == 0 ? std::optional(child) : std::nullopt;
@@ -123,12 +123,14 @@ std::optional<ChildResult::End> collect(const Pipe& out, const Pipe& err, const 
 
 }  // namespace
 
-ChildResult run_child(const std::vector<std::string>& arguments, const std::string& folder, const ChildLimits& limits,
-                      const ChildWatch& watch) {
+ChildResult run_child(const std::string& program, const std::vector<std::string>& arguments, const std::string& folder,
+                      const ChildLimits& limits, const ChildWatch& watch) {
   ChildResult result;
+  std::vector<std::string> values = {program};
+  values.insert(values.end(), arguments.begin(), arguments.end());
   Pipe out, err;
   if (!out.is_open() || !err.is_open()) { return result; }
-  const auto child = spawn(arguments, folder, out, err);
+  const auto child = spawn(std::move(values), folder, out, err);
   if (!child) { return result; }
   const rlimit memory{limits.memory, limits.memory};
   (void)::prlimit(*child, RLIMIT_AS, &memory, nullptr);

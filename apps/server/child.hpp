@@ -1,4 +1,4 @@
-// Runs this program again with other arguments, and takes what it prints. A command in a process of its own can be
+// Runs a command of `orrery` and takes what it prints. A command in a process of its own can be
 // stopped at any moment, has limits of its own, and if it crashes, the server does not.
 #pragma once
 
@@ -31,8 +31,8 @@ struct ChildWatch {
   std::function<void(std::string_view)> line = [](std::string_view) {};
 };
 
-// Runs /proc/self/exe in `folder`. Progress is asked for every 200 ms.
-[[nodiscard]] ChildResult run_child(const std::vector<std::string>& arguments, const std::string& folder,
-                                    const ChildLimits& limits, const ChildWatch& watch);
+// Runs `program` in `folder`. Progress is asked for every 200 ms.
+[[nodiscard]] ChildResult run_child(const std::string& program, const std::vector<std::string>& arguments,
+                                    const std::string& folder, const ChildLimits& limits, const ChildWatch& watch);
 
 }  // namespace orrery::server

@@ -24,10 +24,6 @@ bool same_secret(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-bool is_loopback(std::string_view address) {
-  return address == "localhost" || address == "::1" || address.starts_with("127.");
-}
-
 Guard::Guard(std::string address, int port, std::string token)
     : address_(std::move(address)), port_(port), token_(std::move(token)) {}
 

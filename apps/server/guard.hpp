@@ -32,6 +32,4 @@ class Guard {
   std::string token_;
 };
 
-[[nodiscard]] bool is_loopback(std::string_view address);
-
 }  // namespace orrery::server

@@ -17,6 +17,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/server/answers.hpp"
+#include "apps/server/arguments.hpp"
 #include "apps/server/assets.hpp"
 #include "apps/server/child.hpp"
 #include "apps/server/connections.hpp"
@@ -33,6 +34,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t kLargestRequest = std::size_t{1} << 20;
+constexpr std::size_t kLargestStudyPage = std::size_t{1} << 30;
 constexpr std::size_t kLargestHeaders = std::size_t{64} << 10;
 constexpr RequestLimits kRequestLimits = {kLargestRequest + kLargestHeaders, 30s, 10s, 5s, 1000};
 constexpr int kBacklog = 4096;   // connections that wait to be accepted
@@ -94,9 +96,8 @@ void raise_file_limit() {
 
 class Server::State {
  public:
-  State(Options options, std::vector<ServedCommand> commands)
-      : options_(std::move(options)),
-        commands_(std::move(commands)),
+  explicit State(Setup setup)
+      : setup_(std::move(setup)),
         http_(kRequestLimits),
         short_slots_(std::max(2, 2 * static_cast<int>(std::thread::hardware_concurrency()))),
         long_slots_(2) {}
@@ -112,6 +113,7 @@ class Server::State {
   void route();
   void serve_assets();
   void serve_study();
+  [[nodiscard]] ChildResult study_page() const;
   void serve_commands();
   [[nodiscard]] std::string commands_json() const;
   void serve_command(const std::string& name);
@@ -122,8 +124,7 @@ class Server::State {
   // Answers line by line while the command runs.
   void stream(const ServedCommand& command, Arguments arguments, httplib::Response& response);
 
-  Options options_;
-  std::vector<ServedCommand> commands_;
+  Setup setup_;
   std::unique_ptr<Guard> guard_;
   Connections http_;
   Slots short_slots_, long_slots_;
@@ -146,19 +147,19 @@ Result<int> Server::State::bind() {
     socket_ = socket;
   });
   errno = 0;
-  const bool any = options_.port == 0;
-  const int port = any ? http_.bind_to_any_port(options_.address) : options_.port;
-  const bool bound = any ? port > 0 : http_.bind_to_port(options_.address, options_.port);
+  const bool any = setup_.port == 0;
+  const int port = any ? http_.bind_to_any_port(setup_.address) : setup_.port;
+  const bool bound = any ? port > 0 : http_.bind_to_port(setup_.address, setup_.port);
   if (!bound) {
     const int code = errno;
     return fail(
         Place{"", 0, 0, "--port"},
-        fmt::format("{}: {}:{} cannot be used{}", options_.port, options_.address, options_.port,
+        fmt::format("{}: {}:{} cannot be used{}", setup_.port, setup_.address, setup_.port,
                     code == 0 ? "; try another port, or 0 for any" : ": " + std::generic_category().message(code)));
   }
   if (socket_ >= 0) { (void)::listen(socket_, kBacklog); }  // httplib's own backlog is 5
-  options_.port = port;
-  guard_ = std::make_unique<Guard>(options_.address, port, options_.token);
+  setup_.port = port;
+  guard_ = std::make_unique<Guard>(setup_.address, port, setup_.token);
   route();
   return port;
 }
@@ -171,9 +172,9 @@ void Server::State::route() {
       answer(response, error_answer(403, *why));
       return Handled::Handled;
     }
-    if (!options_.token.empty() && request.has_param("token")) {
+    if (!setup_.token.empty() && request.has_param("token")) {
       response.set_header("Set-Cookie",
-                          fmt::format("{}={}; HttpOnly; SameSite=Strict; Path=/", kTokenCookie, options_.token));
+                          fmt::format("{}={}; HttpOnly; SameSite=Strict; Path=/", kTokenCookie, setup_.token));
     }
     return Handled::Unhandled;
   });
@@ -188,19 +189,25 @@ void Server::State::route() {
     } catch (const std::exception& error) { answer(response, error_answer(500, error.what())); }
   });
   serve_assets();
-  if (options_.study_page) { serve_study(); }
+  if (!setup_.study.empty()) { serve_study(); }
   serve_commands();
 }
 
 void Server::State::serve_assets() {
-  http_.Get("/chart.min.js", [this](const httplib::Request&, httplib::Response& response) {
-    response.set_content(options_.chart_library.data(), options_.chart_library.size(), "text/javascript");
-  });
   for (const Asset& asset : assets()) {
     http_.Get(asset.path, [asset](const httplib::Request&, httplib::Response& response) {
       response.set_content(asset.content.data(), asset.content.size(), std::string(asset.type));
     });
   }
+}
+
+ChildResult Server::State::study_page() const {
+  ChildLimits limits;
+  limits.time = kLong;
+  limits.output = kLargestStudyPage;
+  ChildWatch watch;
+  watch.is_wanted = [this] { return !is_stopping_; };
+  return run_child(setup_.program, {"report", setup_.study, "--out", "/dev/stdout"}, ".", limits, watch);
 }
 
 // The page has its script, its style and its data inside, and is shown in a frame of this server's own page.
@@ -210,15 +217,19 @@ void Server::State::serve_study() {
     if (!slot.is_taken()) {
       return answer(response, error_answer(503, "too many requests are being answered; try again"));
     }
-    const auto page = options_.study_page();
-    if (!page) { return answer(response, error_answer(500, message_of(page.error()))); }
+    const ChildResult report = study_page();
+    if (report.end != ChildResult::End::exited || report.code != 0) {
+      Answer failed = answer_of(report, true);
+      if (failed.status == 400) { failed.status = 500; }  // no mistake of the request
+      return answer(response, failed);
+    }
     response.headers.erase("X-Frame-Options");
     response.headers.erase("Content-Security-Policy");
     response.set_header(
         "Content-Security-Policy",
         "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
         "frame-ancestors 'self'; base-uri 'none'; form-action 'none'");
-    response.set_content(*page, "text/html");
+    response.set_content(report.out, "text/html");
   });
 }
 
@@ -226,7 +237,7 @@ void Server::State::serve_commands() {
   http_.Get("/api", [this](const httplib::Request&, httplib::Response& response) {
     response.set_content(commands_json(), kJson);
   });
-  for (const ServedCommand& command : commands_) {
+  for (const ServedCommand& command : setup_.commands) {
     if (command.task.empty()) { serve_command(command.name); }
   }
 }
@@ -257,7 +268,7 @@ std::optional<std::string> body_of(const httplib::Request& request, httplib::Res
 
 void Server::State::serve_command(const std::string& name) {
   std::vector<const ServedCommand*> forms;
-  for (const ServedCommand& command : commands_) {
+  for (const ServedCommand& command : setup_.commands) {
     if (command.name == name) { forms.push_back(&command); }
   }
   const std::string path = "/api/" + name;
@@ -279,7 +290,7 @@ void Server::State::serve_command(const std::string& name) {
 
 std::string Server::State::commands_json() const {
   auto commands = nlohmann::ordered_json::array();
-  for (const ServedCommand& command : commands_) {
+  for (const ServedCommand& command : setup_.commands) {
     auto flags = nlohmann::ordered_json::array();
     for (const ServedFlag& flag : command.flags) {
       flags.push_back({{"name", flag.name},
@@ -298,7 +309,7 @@ std::string Server::State::commands_json() const {
     commands.push_back(std::move(one));
   }
   nlohmann::ordered_json all = {{"schema", "orrery.web/1"}, {"commands", std::move(commands)}};
-  if (!options_.study.empty()) { all["study"] = options_.study; }
+  if (!setup_.study.empty()) { all["study"] = std::filesystem::path(setup_.study).filename().string(); }
   return all.dump() + "\n";
 }
 
@@ -326,7 +337,7 @@ Answer Server::State::run_command(const ServedCommand& command, const Arguments&
   if (!is_text) { values.emplace_back("--json"); }
   ChildLimits limits;
   limits.time = command.is_long ? kLong : kShort;
-  const Answer answer = answer_of(run_child(values, folder.path(), limits, watch), is_text);
+  const Answer answer = answer_of(run_child(setup_.program, values, folder.path(), limits, watch), is_text);
   return arguments.wants_timeline ? with_timeline(answer, folder.read(kTimelineFile)) : answer;
 }
 
@@ -345,8 +356,7 @@ void Server::State::stream(const ServedCommand& command, Arguments arguments, ht
   response.set_chunked_content_provider(kLines, run);
 }
 
-Server::Server(Options options, std::vector<ServedCommand> commands)
-    : state_(std::make_unique<State>(std::move(options), std::move(commands))) {}
+Server::Server(Setup setup) : state_(std::make_unique<State>(std::move(setup))) {}
 Server::~Server() = default;
 Result<int> Server::bind() { return state_->bind(); }
 void Server::run() { state_->run(); }

@@ -9,32 +9,19 @@
 // With "Accept: application/x-ndjson" a line {"progress": {"done": 10, "all": 100}} for each step, and at the end
 // {"status": 200, "answer": …}. The command ends if the client leaves.
 //
-// GET /study answers the page of a study's results, as `orrery report` writes it, if the server was given a study.
+// GET /study answers the page of a study's results, as `orrery report` writes it now, if the server was given a study.
 #pragma once
 
-#include <functional>
 #include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
 
-#include "apps/server/arguments.hpp"
+#include "apps/server/setup.hpp"
 #include "orrery/core/error.hpp"
 
 namespace orrery::server {
 
-struct Options {
-  std::string address = "127.0.0.1";
-  int port = 8080;                                    // 0: any that is free
-  std::string token;                                  // needed for other addresses than loopback ones
-  std::string_view chart_library{};                   // served as /chart.min.js
-  std::string study{};                                // name of the study that /study shows; empty: none
-  std::function<Result<std::string>()> study_page{};  // its page, as its results are now
-};
-
 class Server {
  public:
-  Server(Options options, std::vector<ServedCommand> commands);
+  explicit Server(Setup setup);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   ~Server();

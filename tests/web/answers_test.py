@@ -4,6 +4,8 @@ import http.client
 import json
 import os
 import pathlib
+import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -154,6 +156,11 @@ class Answers(WebTest):
         self.assertEqual(len(lines[-1]["answer"]["best"]), 1)
         for line in lines[:-1]:
             self.assertLessEqual(line["progress"]["done"], line["progress"]["all"])
+
+    def test_the_chart_library_is_served(self):
+        status, headers, text = self.request("GET", "/chart.min.js")
+        self.assertEqual((status, headers["Content-Type"]), (200, "text/javascript"))
+        self.assertIn("Chart", text)
 
     def test_the_commands_and_their_flags_are_listed(self):
         _, _, text = self.request("GET", "/api")
@@ -379,6 +386,68 @@ class CommandLine(unittest.TestCase):
 
     def test_a_study_that_is_none(self):
         self.assertIn("no-such.db", self.refused("--study", "no-such.db"))
+
+    def started(self, *arguments, **environment):
+        """A server and its address."""
+        process = subprocess.Popen([PROGRAM, "web", "--port", "0", *arguments], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                   text=True, env={**os.environ, **environment}, cwd=ROOT)
+        self.addCleanup(process.stdout.close)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process, process.stdout.readline().strip()
+
+    def test_a_build_without_the_server_names_the_command_that_builds_it(self):
+        with tempfile.TemporaryDirectory() as folder:
+            alone = shutil.copy(PROGRAM, folder)
+            done = subprocess.run([alone, "web"], capture_output=True, text=True, timeout=HANGS_AFTER_S)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertEqual(done.stderr, f'error: the server of this page, "{folder}/orrery-web", is missing; '
+                         '"./dev build release orrery-web" builds it\n')
+
+    def test_an_installed_program_finds_the_server_under_libexec(self):
+        with tempfile.TemporaryDirectory() as folder:
+            places = {"orrery": pathlib.Path(folder, "bin"), "orrery-web": pathlib.Path(folder, "libexec/orrery")}
+            for name, place in places.items():
+                place.mkdir(parents=True)
+                shutil.copy(pathlib.Path(PROGRAM).with_name(name), place)
+            process = subprocess.Popen([places["orrery"] / "orrery", "web", "--port", "0"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.DEVNULL, text=True)
+            try:
+                self.assertTrue(process.stdout.readline().startswith("http://localhost:"))
+            finally:
+                process.kill()
+                process.wait()
+                process.stdout.close()
+
+    def test_signals_end_the_server_as_they_end_other_commands(self):
+        for ending in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            process, url = self.started()
+            time.sleep(0.1)
+            process.send_signal(ending)
+            self.assertEqual(process.wait(HANGS_AFTER_S), -ending, url)
+
+    def test_other_users_do_not_see_the_token_in_the_list_of_processes(self):
+        process, url = self.started("--token", "0123456789abcdef")
+        self.assertIn("0123456789abcdef", url)
+        self.assertNotIn(b"0123456789abcdef", pathlib.Path(f"/proc/{process.pid}/cmdline").read_bytes())
+
+    def test_a_catalogue_may_be_a_relative_path(self):
+        _, url = self.started(ORRERY_DATA="data")
+        port = int(url.split(":")[2].split("/")[0])
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=HANGS_AFTER_S)
+        self.addCleanup(connection.close)
+        connection.request("POST", "/api/list", json.dumps({"kind": "models"}))
+        self.assertIn("llama-3.1-8b", connection.getresponse().read().decode())
+
+    def test_a_closed_or_full_output_is_as_for_other_commands(self):
+        done = subprocess.run(f"{PROGRAM} web --port 0 > /dev/full", shell=True, capture_output=True, text=True, timeout=HANGS_AFTER_S)
+        self.assertEqual((done.returncode, done.stderr), (3, "error: standard output: No space left on device\n"))
+
+    def test_the_server_is_started_by_the_command_only(self):
+        server = pathlib.Path(PROGRAM).with_name("orrery-web")
+        for arguments in ([], ["0"], ["99"], ["--help"]):
+            done = subprocess.run([server, *arguments], capture_output=True, text=True, timeout=HANGS_AFTER_S, stdin=subprocess.DEVNULL)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
 
     def test_a_port_in_use(self):
         with socket.create_server(("127.0.0.1", 0)) as other:

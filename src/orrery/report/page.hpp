@@ -4,7 +4,6 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "orrery/core/embedded_file.hpp"
@@ -20,10 +19,7 @@ struct NamedResult {
 };
 [[nodiscard]] std::string runs_page(const std::vector<NamedResult>& runs);
 
-// Chart.js, MIT licence, its notice included.
-[[nodiscard]] std::string_view chart_library();
-
-// Chart.js, and the style and the scripts of pages.
+// Chart.js (MIT licence, its notice included), and the style and the scripts of pages.
 [[nodiscard]] std::span<const EmbeddedFile> embedded_files();
 
 }  // namespace orrery::report

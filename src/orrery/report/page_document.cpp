@@ -41,8 +41,6 @@ std::string_view embedded_text(std::string_view name) {
   throw_internal_error("embedded file", __FILE__, __LINE__);
 }
 
-std::string_view chart_library() { return embedded_text("chart.min.js"); }
-
 std::string page_document(std::string_view title, std::string_view data, std::string_view script) {
   std::string page = fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -55,7 +53,7 @@ std::string page_document(std::string_view title, std::string_view data, std::st
   page += "</style>\n</head>\n<body>\n<main id=\"page\"></main>\n<script type=\"application/json\" id=\"data\">";
   page += script_text(data);
   page += "</script>\n<script>\n";
-  page += chart_library();
+  page += embedded_text("chart.min.js");
   page += "</script>\n<script>\n";
   page += embedded_text("common.js");
   page += "</script>\n<script>\n";
