@@ -230,6 +230,36 @@ TEST(Generate, a_plan_and_its_files_take_the_same_time) {
   for (const Job& job : other_jobs()) { expect_same_times(job); }
 }
 
+// Files of single ranks on links of the cluster: with one rank of each class, the results of all ranks. Returns whether
+// ranks were folded.
+bool expect_folds_on_links(const Job& job) {
+  const trace::test::Folder folder;
+  GenerateRequest request = job.request;
+  request.out = folder.file("ranks");
+  EXPECT_TRUE(generate(ORRERY_SOURCE_DATA_DIR, request).has_value()) << job.name;
+  simulate::SimulationFiles files;
+  files.backend = simulate::Backend::congestion_aware;
+  const auto simulated = [&](simulate::Folding folding) {
+    return simulate_on_cluster(ORRERY_SOURCE_DATA_DIR, request.job.cluster, {request.out}, files, {folding, {}});
+  };
+  const auto all = simulated(simulate::Folding::off), some = simulated(simulate::Folding::automatic);
+  EXPECT_EQ(all.has_value(), some.has_value()) << job.name;
+  if (!all || !some) { return false; }
+  EXPECT_EQ(some->ranks, all->ranks) << job.name;
+  const bool is_folded = some->simulated_ranks < all->simulated_ranks;
+  EXPECT_EQ(some->warnings.size(), all->warnings.size() + (is_folded ? 0 : 1)) << job.name;
+  return is_folded;
+}
+
+TEST(Generate, files_of_ranks_fold_on_links_without_a_change_of_times) {
+  int folded = 0;
+  for (const auto& jobs : {training_jobs(), jobs_of_shards(), other_jobs()}) {
+    for (const Job& job : jobs) { folded += expect_folds_on_links(job) ? 1 : 0; }
+  }
+  EXPECT_GE(folded, 8);
+  RecordProperty("folded", folded);
+}
+
 // Every change of a classes file, or of the graphs, is one error with its place.
 TEST(Generate, a_classes_file_that_does_not_match_is_an_error) {
   const trace::test::Folder folder;
