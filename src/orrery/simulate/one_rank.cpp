@@ -101,6 +101,7 @@ std::string obstacle_of(const SimulationJob& job, const NodeTask& task) {
 
 // On links of a full mesh, messages to the partner and to the neighbour of a rank share one link on some ranks only.
 std::string obstacle_of_meshes(const SimulationJob& job) {
+  if (job.semantics != Semantics::physical && job.backend != Backend::congestion_aware) { return ""; }
   for (std::size_t i = 0; i < job.network.dimensions.size(); ++i) {
     if (job.network.dimensions[i].topology != Topology::FullyConnected) { continue; }
     bool has_pairs = false, has_others = false;
