@@ -159,10 +159,6 @@ OneRank run_one(const SimulationJob& job) {
   return std::move(*simulation);
 }
 
-}  // namespace
-
-namespace {
-
 // Of what the job is to find, and of its machine.
 std::string general_obstacle(const SimulationJob& job) {
   if (job.network.ranks() == 1) { return "there is one rank"; }

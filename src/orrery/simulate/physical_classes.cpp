@@ -65,6 +65,11 @@ tl::expected<std::uint16_t, std::string> way_of(const Network& network, std::uin
   return way.value_or(kNoDimensionList);
 }
 
+// The position whose place in a dimension of its group is `there`, the others as of `position`.
+std::uint32_t moved(const Extent& extent, std::uint32_t position, std::uint32_t there) {
+  return position - position / extent.stride % extent.members * extent.stride + there * extent.stride;
+}
+
 class ClassFinder {
  public:
   explicit ClassFinder(const SimulationJob& job) : job_(job) {
@@ -134,12 +139,9 @@ class ClassFinder {
     std::vector<std::uint32_t> found;
     for (const Extent& extent : shapes_[group].extents) {
       const std::uint32_t n = extent.members, here = position / extent.stride % n;
-      const auto add = [&](std::uint32_t there) {
-        found.push_back(position - here * extent.stride + there * extent.stride);
-      };
-      add((here + 1) % n);
+      found.push_back(moved(extent, position, (here + 1) % n));
       for (std::uint32_t bit = 1; has_pairs(extent.dimension) && bit < n; bit *= 2) {
-        if ((here ^ bit) < n) { add(here ^ bit); }
+        if ((here ^ bit) < n) { found.push_back(moved(extent, position, here ^ bit)); }
       }
     }
     return found;
@@ -161,12 +163,9 @@ class ClassFinder {
     for (const Extent& extent : shapes_[group].extents) {
       if (job_.network.dimensions[extent.dimension].topology != Topology::FullyConnected) { continue; }
       const std::uint32_t n = extent.members, here = position / extent.stride % n;
-      const auto add = [&](std::uint32_t there) {
-        found.push_back(position - here * extent.stride + there * extent.stride);
-      };
-      for (std::uint32_t i = 1; i < n; ++i) { add((here + i) % n); }
+      for (std::uint32_t i = 1; i < n; ++i) { found.push_back(moved(extent, position, (here + i) % n)); }
       for (std::uint32_t i = 1; has_pairs(extent.dimension) && i < n; ++i) {
-        if ((here ^ i) < n) { add(here ^ i); }
+        if ((here ^ i) < n) { found.push_back(moved(extent, position, here ^ i)); }
       }
     }
     return found;
