@@ -55,7 +55,9 @@ class Scan {
   void positional(const std::string& argument) {
     const auto& known = command_.positionals();
     if (++positionals_ <= known.size() || (!known.empty() && known.back().many)) { return; }
-    complain({}, fmt::format("unexpected argument {}; usage: {}", quote(argument), command_.usage()));
+    const bool is_file = argument.ends_with(".yaml") && flag_named("--scenario") != nullptr;
+    complain({}, fmt::format("unexpected argument {}; {}usage: {}", quote(argument),
+                             is_file ? "a file is given with --scenario; " : "", command_.usage()));
   }
 
   void unknown(const std::string& name) {

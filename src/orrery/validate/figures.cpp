@@ -86,8 +86,11 @@ constexpr std::array kPlans = {
     PublishedPlan{"bloom",
                   "--model bloom-176b --cluster jean-zay-a100 --stack megatron-deepspeed --devices 384 --global-batch "
                   "2048 --seq 2048 "
-                  "--tp 4 --pp 12 --micro-batch 2 --zero 1 --recompute full",
-                  "arXiv:2211.05100, section 3.4"},
+                  "--tp 4 --pp 12 --micro-batch 2 --zero 1 --recompute full --embedding-as-layer --head-as-layer "
+                  "--gradient-precision fp32 --reduce-precision fp32",
+                  "arXiv:2211.05100, section 3.4; layers at the ends, gradients added in fp32: "
+                  "bigscience-workshop/bigscience train/tr11-176B-ml/chronicles-prequel.md (Rebalancing layers), read "
+                  "2026-11"},
     PublishedPlan{
         "mpt-7b",
         "--model mpt-7b --cluster dgx-a100-40gb --stack fsdp --devices 440 --global-batch 1760 --seq 2048 --zero 3 "
