@@ -174,10 +174,10 @@ std::string wide_area_lines(const Campaign& campaign) {
   if (!campaign.wide_area) { return {}; }
   const auto& area = *campaign.wide_area;
   std::string text =
-      line("sites",
-           fmt::format("{} sites, {} local steps, {}: round {}, exchange {} ({} exposed); compute utilization {}",
-                       area.sites, area.local_steps, area.aggregate, format_seconds(area.round),
-                       format_seconds(area.exchange), format_seconds(area.exposed), percent(area.compute_utilization)));
+      line("sites", fmt::format("{}, {}, {}: round {}, exchange {} ({} exposed); compute utilization {}",
+                                counted(area.sites, "site"), counted(area.local_steps, "local step"), area.aggregate,
+                                format_seconds(area.round), format_seconds(area.exchange), format_seconds(area.exposed),
+                                percent(area.compute_utilization)));
   text += line("", fmt::format("{} per site and round, {:.4g} times less than gradients in bf16 at every step; "
                                "synchronous training over the same links: utilization {}, {:.3g} times the time to the "
                                "same loss (assumed: {:g} times the tokens with local steps)",
@@ -188,15 +188,15 @@ std::string wide_area_lines(const Campaign& campaign) {
 
 std::string header(const Campaign& campaign, TextStyle style) {
   const auto& estimate = campaign.estimate;
-  std::string text = bold(fmt::format("{} tokens of {} on {} devices of {}", format_count(campaign.tokens, 4),
-                                      estimate.model, grouped(estimate.devices), estimate.cluster),
+  std::string text = bold(fmt::format("{} tokens of {} on {} of {}", format_count(campaign.tokens, 4), estimate.model,
+                                      counted(estimate.devices, "device"), estimate.cluster),
                           style) +
                      "\n";
   text += line("plan", plan_of(campaign));
   if (!campaign.chosen.empty()) { text += wrapped_list(label("chosen"), campaign.chosen); }
-  text += line("work", fmt::format("{} steps; {} nodes of {}, replicas of {} node{}", format_count(campaign.steps, 4),
-                                   grouped(campaign.nodes), campaign.node_devices, campaign.replica_nodes,
-                                   campaign.replica_nodes == 1 ? "" : "s"));
+  text += line("work", fmt::format("{} steps; {} of {}, replicas of {}", format_count(campaign.steps, 4),
+                                   counted(campaign.nodes, "node"), campaign.node_devices,
+                                   counted(campaign.replica_nodes, "node")));
   return text;
 }
 

@@ -37,7 +37,7 @@ void add_rate(Table& table, const results::FittedRate& rate) {
 
 std::string incidents_text(const results::IncidentFit& fit, TextStyle style) {
   using namespace of_incidents;
-  std::string text = bold(fmt::format("{} incidents in {:.4g} days of {} devices", grouped(fit.all.count), fit.days,
+  std::string text = bold(fmt::format("{} in {:.4g} days of {} devices", counted(fit.all.count, "incident"), fit.days,
                                       grouped(std::llround(fit.devices))),
                           style) +
                      "\n\n";
