@@ -43,16 +43,13 @@ Result<campaign::Job> campaign_job(const std::string& data_directory, const esti
   }
   const hardware::Catalogue catalogue(data_directory);
   ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request));
-  if (auto alike = require_alike_nodes(inputs.cluster, "--cluster", "a campaign"); !alike) {
-    return tl::make_unexpected(std::move(alike).error());
-  }
   ORRERY_TRY(resolved, estimate::resolve(request, inputs.model, inputs.cluster, inputs.stack));
   const parallel::Job job = estimate::job_of(request, inputs.model, inputs.stack);
   estimate::Estimator estimator(inputs.model, inputs.cluster, inputs.stack, job);
   ORRERY_TRY(out, campaign_job(data_directory, inputs, request.precision,
                                with_uncertainty(estimator.estimate(resolved.plan), inputs, job), spec));
   out.chosen = resolved.chosen;
-  out.speed = plan_speed(data_directory, request, inputs, resolved.plan);
+  if (inputs.cluster.nodes.empty()) { out.speed = plan_speed(data_directory, request, inputs, resolved.plan); }
   return out;
 }
 

@@ -348,6 +348,10 @@ std::vector<std::string> left_out(const Job& job, const Spec& spec) {
     out.emplace_back(job.speed ? "a new plan for every size: the plan keeps its degrees but for replicas"
                                : "a new plan for every size: throughput is proportional to whole replicas");
   }
+  if (!job.cluster.nodes.empty()) {
+    out.emplace_back(
+        "which kind of node is missing: all kinds fail alike, and throughput is proportional to the replicas left");
+  }
   if (spec.sites > 1) { out.emplace_back("the effect of local steps on the loss: --loss-factor is an input"); }
   return out;
 }
