@@ -84,6 +84,7 @@ Result<void> BuiltPool::finish() {
                             in.cluster.accelerator.name));
   }
   shape_.prompt_host = ticks_of(in.settings.prompt_host);
+  shape_.token_host = in.prefill_only ? 0 : ticks_of(in.settings.token_host);
   shape_.step_host = ticks_of(in.settings.step_host / tokens_per_step(in.settings));
   shape_.prefill_only = in.prefill_only;
   if (auto ok = add_tiers(); !ok) { return ok; }

@@ -33,6 +33,10 @@ void add_prices(Record<EngineSettings>& record) {
                 "time of a request between a prefill and a decode engine (handshake, polling), besides its bytes")
       .optional("prompt_host", &E::prompt_host,
                 "host time to tokenise a token of a prompt; an engine's server tokenises one prompt after the other")
+      .optional(
+          "token_host", &E::token_host,
+          "host time to detokenise and stream a token; an engine's server streams one token after the other, while "
+          "the engine runs on")
       .optional("request_overhead", &E::request_overhead,
                 "time of a request outside the engine before its first token, whatever its length (HTTP)");
 }
