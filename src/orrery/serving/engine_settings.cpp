@@ -27,6 +27,8 @@ void add_prices(Record<EngineSettings>& record) {
                 {.min = 0.05, .max = 1.0})
       .optional("expert_math_rate", &E::expert_math_rate, "the same of the rate of arithmetic",
                 {.min = 0.05, .max = 1.0})
+      .optional("sequence_host", &E::sequence_host,
+                "host time for each sequence of an iteration (sampler, scheduler) that the device waits for")
       .optional("draft_host", &E::draft_host,
                 "host time for each sequence of an iteration with drafts that the device waits for")
       .optional("transfer_setup", &E::transfer_setup,
