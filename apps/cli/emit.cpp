@@ -16,9 +16,9 @@ namespace {
 std::vector<std::string> summary(const results::Estimate& estimate) {
   const auto& memory = estimate.memory;
   std::vector<std::string> lines = {
-      fmt::format("emitted: {} on {} devices of {}: {} per step, {} of {} per device", estimate.model, estimate.devices,
-                  estimate.cluster, config::format_seconds(estimate.step_time), config::format_bytes(memory.total()),
-                  config::format_bytes(memory.capacity))};
+      fmt::format("emitted: {} on {} of {}: {} per step, {} of {} per device", estimate.model,
+                  counted(estimate.devices, "device"), estimate.cluster, config::format_seconds(estimate.step_time),
+                  config::format_bytes(memory.total()), config::format_bytes(memory.capacity))};
   if (!estimate.feasible) { lines.push_back("warning: the plan does not fit: " + estimate.infeasible_reason); }
   return lines;
 }

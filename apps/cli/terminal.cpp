@@ -175,7 +175,7 @@ void Progress::update(std::int64_t done, std::int64_t points) {
   shown_ = now;
   line_is_open_ = on_terminal_;
   const std::string text =
-      fmt::format("{} of {} {}, {} %", report::grouped(done), report::grouped(points), unit_, 100 * done / points);
+      fmt::format("{} of {} {}, {} %", grouped(done), grouped(points), unit_, 100 * done / points);
   const std::string line = on_terminal_ ? "\r" + text + "\x1b[K" : text + "\n";
   (void)std::fwrite(line.data(), 1, line.size(), stderr);
   (void)std::fflush(stderr);

@@ -7,14 +7,18 @@ to. Its logarithm has two parts: the scatter of rows inside a source, and the sp
 figures were fitted to tell the scatter only, where four others are known: their medians are near 1 because of the fit. A
 network that was fitted is priced as another network with ports of the same rate instead: a user's network is not in a table.
 
-A kind with fewer than four sources has its own scatter, if that is larger, and the rest of the wider kind. The interval is center +- width x 1.28 x sqrt(scatter^2 + between^2 (1 + 1 / sources)), where `width` is the least factor for
-which sources that are left out have 80 % of their rows inside.
+A kind with fewer than four sources has center and spread of the wider kind, and a variance inside a source that is the mean of its
+own sources' and of the wider kind's, which counts as four sources (shrinkage). The interval is
+center +- width x 1.28 x sqrt(scatter^2 + between^2 (1 + 1 / sources)), where `width` is the least factor for which sources that are
+left out, of the kind and of the wider kind, have 80 % of their rows inside; of a kind with few sources not less than that of the
+wider kind, because one or two sources near the center do not show that others are.
 """
 import argparse
 import collections
 import csv
 import math
 import pathlib
+import random
 import re
 import statistics
 import sys
@@ -37,6 +41,8 @@ KINDS = (*WIDER, "training", "inference", "kernels", "collectives", "parts", "an
 BASES = ("measured", "generation", "prior")
 FEWEST_ROWS, FEWEST_SOURCES = 8, 4  # of a kind of its own
 WANTED = 0.80
+LEAST_WIDTH = 0.2
+TRIALS, TAIL = 2000, 0.05  # of simulated coverages, and the part of them beyond either bound of a band
 MOST_ROWS = 10  # of a source, as its weight in the coverage
 MEDIAN_ROWS = 5  # of a source, as its weight in the spread between sources: a median of one row has the row's scatter
 NORMAL_TENTH = 1.2816  # a tenth of a normal distribution lies beyond
@@ -103,6 +109,15 @@ def by_source(members):
     return sources
 
 
+def variances(sources):
+    """Variance of the logarithms inside each source that has several."""
+    return [statistics.pvariance(logs) for logs in sources.values() if len(logs) > 1]
+
+
+def without(sources, name):
+    return {other: logs for other, logs in sources.items() if other != name}
+
+
 class Parts:
     """Center, scatter inside a source and spread between sources, all of logarithms."""
 
@@ -113,15 +128,17 @@ class Parts:
         medians = [(statistics.median(logs), min(len(logs), MEDIAN_ROWS)) for logs in free.values()]
         weight = sum(of for _, of in medians)
         self.center = sum(of * median for median, of in medians) / weight
-        variance = sum(of * (median - self.center) ** 2 for median, of in medians) / weight
+        # Of a normal distribution, the standard deviation. One far source weighs less than in a root mean square.
+        deviation = math.sqrt(math.pi / 2) * sum(of * abs(median - self.center) for median, of in medians) / weight
         self.sources = weight ** 2 / sum(of ** 2 for _, of in medians)  # as many with equal weights
-        self.between = math.sqrt(variance * self.sources / (self.sources - 1)) if self.sources > 1 else 0.0
-        inside = [statistics.pvariance(logs) for logs in sources.values() if len(logs) > 1]
+        self.between = deviation * math.sqrt(self.sources / (self.sources - 1)) if self.sources > 1 else 0.0
+        inside = variances(sources)
         self.scatter = math.sqrt(statistics.mean(inside)) if inside else 0.0
 
-    def with_scatter_of(self, sources):
-        """These parts with the scatter of other sources, if that is larger."""
-        self.scatter = max(self.scatter, Parts(sources, ()).scatter)
+    def shrunk(self, sources):
+        """These parts, of a wider kind, with its scatter and that of a kind's own sources together."""
+        inside = variances(sources)
+        self.scatter = math.sqrt((sum(inside) + FEWEST_SOURCES * self.scatter ** 2) / (len(inside) + FEWEST_SOURCES))
         return self
 
     def bounds(self, width):
@@ -152,16 +169,37 @@ def interval(members, fitted, wider):
     """(parts, width, coverage) of a kind. `wider`: the members of a wider kind, if it has too few sources itself."""
     sources = by_source(members)
     if wider:
-        parts, width, _ = interval(wider, fitted, [])
-        parts.with_scatter_of(sources)
-        return parts, *widened([(logs, parts) for logs in sources.values()], width)
+        every = by_source(wider)
+        left_out = [(logs, Parts(without(every, name), fitted).shrunk(without(sources, name)))
+                    for name, logs in sources.items()]
+        return Parts(every, fitted).shrunk(sources), *widened(left_out, interval(wider, fitted, [])[1])
     left_out = []
     for name, logs in sources.items():
-        others = {other: of for other, of in sources.items() if other != name}
+        others = without(sources, name)
         is_new = name not in fitted or len(set(sources) - fitted) < FEWEST_SOURCES
         if others and is_new:
             left_out.append((logs, Parts(others, fitted)))
-    return Parts(sources, fitted), *widened(left_out, 0.5)
+    return Parts(sources, fitted), *widened(left_out, LEAST_WIDTH)
+
+
+def coverage_band(sources, parts):
+    """Coverages of sources of these sizes, between which nine of ten lie if the interval is right: both parts normal, and a
+    fifth of all rows of all possible sources outside."""
+    own = random.Random(1)
+    between = parts.between * math.sqrt(1 + 1 / parts.sources)
+    half = NORMAL_TENTH * math.hypot(parts.scatter, between)
+
+    def one():
+        inside = weight = 0.0
+        for logs in sources.values():
+            median, rows = own.gauss(0.0, between), len(logs)
+            share = sum(abs(own.gauss(median, parts.scatter)) <= half for _ in logs) / rows
+            inside += min(rows, MOST_ROWS) * share
+            weight += min(rows, MOST_ROWS)
+        return inside / weight
+
+    drawn = sorted(one() for _ in range(TRIALS if sum(map(len, sources.values())) < 1000 else TRIALS // 20))
+    return drawn[int(TAIL * len(drawn))], drawn[-1 - int(TAIL * len(drawn))]
 
 
 def belongs(one, kind, basis):
@@ -180,8 +218,9 @@ def lines_of(name, members, fitted, wider):
     parts, width, held = interval(members, fitted, wider)
     low, high = map(math.exp, parts.bounds(width))
     sources = len(by_source(members))
-    print(f"{name:30} {len(members):5} rows {sources:3} sources  {low:.3f} to {high:.3f}, scatter {parts.scatter:.3f}, between "
-          f"{parts.between:.3f}, width {width:.2f}: left out {100 * held:.0f} %")
+    least, most = coverage_band(by_source(members), parts)
+    print(f"{name:34} {len(members):5} rows {sources:3} sources  {low:.3f} to {high:.3f}, scatter {parts.scatter:.3f}, between "
+          f"{parts.between:.3f}, width {width:.2f}: left out {100 * held:.0f} % ({100 * least:.0f} to {100 * most:.0f} % if right)")
     return [f"  - kind: {name}", f"    p10: {low:.3f}", f"    p90: {high:.3f}", f"    rows: {len(members)}",
             f"    sources: {sources}", f"    scatter: {parts.scatter:.3f}", f"    between: {parts.between:.3f}",
             f"    coverage: {held:.2f}"]

@@ -43,16 +43,13 @@ Result<campaign::Job> campaign_job(const std::string& data_directory, const esti
   }
   const hardware::Catalogue catalogue(data_directory);
   ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request));
-  if (auto alike = require_alike_nodes(inputs.cluster, "--cluster", "a campaign"); !alike) {
-    return tl::make_unexpected(std::move(alike).error());
-  }
   ORRERY_TRY(resolved, estimate::resolve(request, inputs.model, inputs.cluster, inputs.stack));
   const parallel::Job job = estimate::job_of(request, inputs.model, inputs.stack);
   estimate::Estimator estimator(inputs.model, inputs.cluster, inputs.stack, job);
   ORRERY_TRY(out, campaign_job(data_directory, inputs, request.precision,
                                with_uncertainty(estimator.estimate(resolved.plan), inputs, job), spec));
   out.chosen = resolved.chosen;
-  out.speed = plan_speed(data_directory, request, inputs, resolved.plan);
+  if (inputs.cluster.nodes.empty()) { out.speed = plan_speed(data_directory, request, inputs, resolved.plan); }
   return out;
 }
 
@@ -89,6 +86,10 @@ Result<results::IncidentFit> fit_incident_log(const std::string& file, double de
       continue;
     }
     const auto minutes = validate::number(cell("downtime_min"));
+    if (minutes.value_or(0.0) < 0.0) {
+      failure.diagnostics.push_back({{file, line.line, 0, "downtime_min"}, "must not be negative"});
+      continue;
+    }
     incidents.push_back({Seconds(*hours * 3600.0), std::string(cell("cause")),
                          minutes ? std::optional(Seconds(*minutes * 60.0)) : std::nullopt});
   }
@@ -108,9 +109,7 @@ Result<results::IncidentFit> fit_incident_log(const std::string& file, double de
 Result<results::Campaign> run_campaign(const std::string& data_directory, const CampaignRequest& request) {
   ORRERY_TRY(job, campaign_job(data_directory, request.job, request.spec));
   ORRERY_TRY(answer, campaign::solve(job, request.spec));
-  if (!answer.estimate.feasible) {
-    answer.warnings.insert(answer.warnings.begin(), why_not_feasible(answer.estimate));
-  }
+  if (!answer.estimate.feasible) { answer.warnings.insert(answer.warnings.begin(), why_not_feasible(answer.estimate)); }
   if (request.what_if) { answer.what_ifs = campaign::what_ifs(job, request.spec, answer); }
   if (request.simulate > 0) {
     ORRERY_TRY(runs, campaign::simulated(job, request.spec, answer, request.simulate, request.seed, request.threads,

@@ -1,5 +1,10 @@
 #include "orrery/api/campaign.hpp"
 
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -139,6 +144,83 @@ TEST(campaign_job, has_the_speed_of_other_numbers_of_replicas) {
     EXPECT_GE(job->speed(devices), before);
     before = job->speed(devices);
   }
+}
+
+// 4 nodes of 8 H100 and 4 more, which are these: a campaign of 64 devices in a folder of its own.
+CampaignRequest campaign_on(const std::string& nodes) {
+  const auto path = std::filesystem::path(testing::TempDir()) / "campaign_nodes.yaml";
+  std::ofstream(path) << nodes << "dimensions:\n"
+                      << "  - {name: nvlink, wiring: switched, size: 8, bandwidth: 300 GB/s, link: nvlink3}\n"
+                      << "  - {name: infiniband, wiring: rails, size: 8, bandwidth: 200 Gb/s, link: infiniband-hdr}\n";
+  CampaignRequest request;
+  request.job.model = "llama-3.1-8b";
+  request.job.cluster = path.string();
+  request.job.devices = 64;
+  request.job.global_batch = 64;
+  request.job.seq = 4096;
+  request.job.tp = 4;
+  request.job.pp = 2;
+  request.job.micro_batch = 1;
+  request.spec.tokens = "1T";
+  request.spec.node_price_usd = 300'000.0;
+  request.spec.price_date = "2026-11";
+  request.what_if = false;
+  return request;
+}
+
+std::string nodes_and(const std::string& second) {
+  return "nodes:\n  - {count: 4, accelerator: h100-sxm}\n  - {count: 4, accelerator: " + second + "}\n";
+}
+
+TEST(run_campaign, kinds_of_nodes_that_are_equal_change_nothing) {
+  for (const auto when : {campaign::WhenShort::wait, campaign::WhenShort::shrink}) {
+    std::vector<results::Campaign> found;
+    for (const auto& nodes : {std::string("accelerator: h100-sxm\n"), nodes_and("h100-sxm")}) {
+      CampaignRequest request = campaign_on(nodes);
+      request.spec.when_short = when;
+      request.spec.spares = when == campaign::WhenShort::shrink ? 2 : 0;  // with spares, few replicas are missing
+      request.simulate = 20;
+      found.push_back(campaign_of(request));
+    }
+    EXPECT_EQ(found[0].estimate.step_time, found[1].estimate.step_time);
+    EXPECT_EQ(found[0].useful_days, found[1].useful_days);
+    ASSERT_TRUE(found[0].energy && found[1].energy && found[0].money && found[1].money);
+    if (when == campaign::WhenShort::wait) {
+      EXPECT_EQ(found[0].days.p50, found[1].days.p50);
+      EXPECT_EQ(found[0].days.p90, found[1].days.p90);
+      EXPECT_EQ(found[0].energy->site_J, found[1].energy->site_J);
+      EXPECT_EQ(found[0].money->usd, found[1].money->usd);
+    } else {  // of nodes of one kind, the plan is priced with fewer replicas instead
+      EXPECT_NEAR(found[1].days.p50 / found[0].days.p50, 1.0, 0.01);
+    }
+  }
+}
+
+TEST(run_campaign, slower_nodes_never_make_it_shorter) {
+  double before = 0.0;
+  for (const char* second :
+       {"h100-sxm", "{use: h100-sxm, memory_bandwidth: 2 TB/s}", "{use: h100-sxm, memory_bandwidth: 1 TB/s}",
+        "{use: h100-sxm, memory_bandwidth: 500 GB/s}"}) {
+    const double days = campaign_of(campaign_on(nodes_and(second))).days.p50;
+    EXPECT_GE(days, before) << second;
+    before = days;
+  }
+}
+
+// Nameplates of 700 W (H100) and 400 W (A100): 550 W on average while the job computes. The days at full speed are
+// those of the steps of the estimate, and 1T tokens are 1e12 / (64 x 4096) steps.
+TEST(run_campaign, on_two_kinds_of_nodes_has_the_step_of_the_estimate_and_the_mean_power) {
+  const auto campaign = campaign_of(campaign_on(nodes_and("a100-sxm-80gb")));
+  const double steps = 1e12 / (64.0 * 4096.0);
+  EXPECT_DOUBLE_EQ(campaign.steps, steps);
+  EXPECT_NEAR(campaign.useful_days, steps * campaign.estimate.step_time.value() / 86'400.0,
+              1e-9 * campaign.useful_days);
+  ASSERT_EQ(campaign.estimate.nodes.size(), 2u);
+  ASSERT_TRUE(campaign.energy);
+  EXPECT_THAT(campaign.energy->basis, testing::HasSubstr("mean nameplate of the accelerators, 550 W"));
+  const double idle_hours = campaign.energy->idle_J / 3600.0 / 80.0;
+  const double busy_hours = campaign.device_hours + campaign.spare_device_hours - idle_hours;
+  EXPECT_NEAR(campaign.energy->busy_J, busy_hours * 3600.0 * 550.0, 1e-6 * campaign.energy->busy_J);
 }
 
 TEST(run_campaign, refuses_inference) {

@@ -239,10 +239,12 @@ const Part& part_of(const Parts& parts, std::int64_t devices) {
 
 using Speed = std::function<double(std::int64_t devices)>;
 
-// Of the plan with other numbers of replicas, which is expensive.
+// Of the plan with other numbers of replicas, which is expensive. Nodes of several kinds: empty (throughput
+// proportional to replicas), as it is not known which kind is missing.
 Result<Speed> speed_of_replicas(const std::string& data_directory, const PlanRequest& request, const Parts& parts,
                                 const Estimate& plan) {
   const auto& inputs = part_of(parts, plan.devices).problem.inputs;
+  if (!inputs.cluster.nodes.empty()) { return Speed{}; }
   const auto own = request_of(request.job, plan);
   ORRERY_TRY(resolved, estimate::resolve(own, inputs.model, inputs.cluster, inputs.stack));
   return plan_speed(data_directory, own, inputs, resolved.plan);

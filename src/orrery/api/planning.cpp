@@ -31,7 +31,8 @@ std::string why_nothing_fits(const results::SpaceCounts& space, const Inputs& in
     why = fmt::format("none of {} plans fits in the memory of {}",
                       space.points - space.rejected_network - space.rejected_invalid, inputs.cluster.accelerator.name);
   }
-  return fmt::format("{} on {} devices of {}: {}", inputs.model.name, inputs.cluster.devices, inputs.cluster.name, why);
+  return fmt::format("{} on {} of {}: {}", inputs.model.name, counted(inputs.cluster.devices, "device"),
+                     inputs.cluster.name, why);
 }
 
 Result<explore::SpaceFile> space_file_of(const std::string& data_directory, const PlanRequest& request,

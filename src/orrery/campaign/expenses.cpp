@@ -20,9 +20,22 @@ struct Watts {
   std::string basis;
 };
 
+// Nameplate power per accelerator, W: the mean over nodes of several kinds; 0: of one kind it is not known. Written as
+// differences from the first kind, so that equal kinds have its figure exactly.
+double nameplate_watts(const hardware::Cluster& cluster) {
+  const double first = cluster.accelerator.tdp_watts;
+  double nodes = 0, beyond = 0;  // beyond: sum over nodes of what their accelerators need more than the first ones
+  for (const hardware::Nodes& some : cluster.nodes) {
+    if (!(some.accelerator.tdp_watts > 0.0)) { return 0.0; }
+    nodes += static_cast<double>(some.count);
+    beyond += static_cast<double>(some.count) * (some.accelerator.tdp_watts - first);
+  }
+  return nodes > 0.0 ? first + beyond / nodes : first;
+}
+
 std::optional<Watts> watts_of(const Job& job, const Spec& spec) {
   const hardware::Cluster& cluster = job.cluster;
-  const double tdp = cluster.accelerator.tdp_watts;
+  const double tdp = nameplate_watts(cluster);
   if (spec.device_watts) {
     return Watts{*spec.device_watts, std::min(spec.idle_watts, *spec.device_watts),
                  fmt::format("measured, {:g} W per accelerator; {:g} W while down", *spec.device_watts,
@@ -38,7 +51,9 @@ std::optional<Watts> watts_of(const Job& job, const Spec& spec) {
     const double idle = std::min(spec.idle_watts, tdp);
     return Watts{
         tdp, idle,
-        fmt::format("nameplate of the accelerator, {:g} W, nothing else included; {:g} W while down", tdp, idle)};
+        fmt::format("{}, {:g} W, nothing else included; {:g} W while down",
+                    cluster.nodes.empty() ? "nameplate of the accelerator" : "mean nameplate of the accelerators", tdp,
+                    idle)};
   }
   return std::nullopt;
 }
@@ -89,7 +104,7 @@ double written_off_usd_per_hour(double node_usd, double devices, double overhead
 }
 
 std::vector<std::string> power_warnings(const Job& job, const Spec& spec) {
-  const double most = spec.device_watts.value_or(job.cluster.accelerator.tdp_watts);
+  const double most = spec.device_watts.value_or(nameplate_watts(job.cluster));
   if (!(most > 0.0) || spec.idle_watts <= most) { return {}; }
   return {fmt::format("--idle-watts {:g}: above the {} of {:g} W per accelerator, which is used instead",
                       spec.idle_watts, spec.device_watts ? "measured power" : "nameplate", most)};
@@ -118,8 +133,9 @@ std::optional<results::CampaignMoney> money_of(const Job& job, const Spec& spec,
   money.usd = hours.at_stretch_prices_usd + (all - hours.at_stretch_prices) * per_hour + power;
   money.per_hour = all > 0.0 ? money.usd / all : 0.0;
   money.spares_usd = hours.spare * money.per_hour;
-  money.basis = price ? price->basis : "prices of the capacity entries";
-  if (price && hours.at_stretch_prices > 0.0) { money.basis += "; capacity entries at their own prices"; }
+  const std::string dated = fmt::format(" ({})", spec.price_date);
+  money.basis = price ? price->basis : "prices of the capacity entries" + dated;
+  if (price && hours.at_stretch_prices > 0.0) { money.basis += "; capacity entries at their own prices" + dated; }
   return money;
 }
 

@@ -98,4 +98,18 @@ std::string quote(std::string_view text) {
   return out;
 }
 
+std::string grouped(long long number) {
+  std::string digits = std::to_string(number);
+  const std::size_t first = number < 0 ? 1 : 0;
+  for (std::size_t at = digits.size(); at > first + 3;) {
+    at -= 3;
+    digits.insert(at, ",");
+  }
+  return digits;
+}
+
+std::string counted(long long number, std::string_view noun) {
+  return fmt::format("{} {}{}", grouped(number), noun, number == 1 ? "" : "s");
+}
+
 }  // namespace orrery

@@ -42,6 +42,12 @@ namespace orrery {
 
 [[nodiscard]] std::string join(std::span<const std::string> parts, std::string_view separator);
 
+// 1064 -> "1,064".
+[[nodiscard]] std::string grouped(long long number);
+
+// "1 node", "1,064 nodes".
+[[nodiscard]] std::string counted(long long number, std::string_view noun);
+
 // `"text"` for messages, with control characters escaped and long text cut.
 [[nodiscard]] std::string quote(std::string_view text);
 

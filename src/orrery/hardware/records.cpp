@@ -408,6 +408,9 @@ Record<FusionPolicy> fusion_policy() {
                 "weight-gradient GEMMs accumulate into the gradient buffer")
       .optional("fused_decode_rotary", &FusionPolicy::decode_rotary,
                 "inference: rotary positions are part of attention's kernels")
+      .optional("fused_heads", &FusionPolicy::heads,
+                "inference: a prompt's heads need no kernels that split and join them and write keys and values to the "
+                "cache")
       .optional("fused_experts", &FusionPolicy::experts, "activation and casts of experts are part of their GEMMs")
       .optional("grouped_experts", &FusionPolicy::grouped_experts,
                 "the GEMMs of a rank's experts are one grouped GEMM; else experts run one after another");
@@ -551,6 +554,8 @@ const Record<Stack>& Described<Stack>::record() {
           .part(&Stack::storage, storage_policy())
           .part(&Stack::fusion, fusion_policy())
           .optional("fp8_recipe", &Stack::fp8_recipe, "default of --fp8-recipe")
+          .optional("sampling", &Stack::sampling,
+                    "inference: how a token is picked: the largest logit, or top-p over sorted probabilities")
           .optional("stream_traffic", &Stack::stream_traffic,
                     "memory traffic of element-wise kernels / least possible (copies, casts, separate accumulations)",
                     {.min = 1.0, .max = 100.0})

@@ -77,6 +77,12 @@ struct EnumNames<hardware::Fp8Recipe> {
 };
 
 template <>
+struct EnumNames<hardware::Sampling> {
+  using S = hardware::Sampling;
+  static constexpr std::array<std::pair<S, std::string_view>, 2> value{{{S::greedy, "greedy"}, {S::top_p, "top_p"}}};
+};
+
+template <>
 struct EnumNames<hardware::OptimizerKind> {
   using K = hardware::OptimizerKind;
   static constexpr std::array<std::pair<K, std::string_view>, 4> value{

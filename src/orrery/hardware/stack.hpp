@@ -47,12 +47,20 @@ enum class Fp8Recipe : std::uint8_t {
 };
 [[nodiscard]] std::string_view name_of(Fp8Recipe recipe);
 
+// How an engine picks a token from the logits of its position.
+enum class Sampling : std::uint8_t {
+  greedy,  // the largest logit: one pass over each rank's slice
+  top_p,   // by probability, from the most likely tokens: fp32 logits of the whole vocabulary are normalised and sorted
+};
+
 // Which operations are one kernel instead of several.
 struct FusionPolicy {
   bool elementwise = true;            // bias + activation; bias + dropout + residual
   bool loss = true;                   // vocabulary loss without an fp32 copy of the logits in memory
   bool gradient_accumulation = true;  // weight-gradient GEMMs accumulate into the gradient buffer
   bool decode_rotary = false;         // rotary positions are part of the attention kernel of generated tokens
+  bool heads = true;                  // inference: GEMMs and attention read and write each other's layouts; else a
+                                      // prompt's heads are split, written to the cache and joined by separate kernels
   bool experts = false;               // activation and casts between the two GEMMs of experts are part of the GEMMs
   bool grouped_experts = true;        // one grouped GEMM for all experts of a rank; else they run one after another
 };
@@ -179,6 +187,7 @@ struct Stack {
   StoragePolicy storage;
   FusionPolicy fusion;
   Fp8Recipe fp8_recipe = Fp8Recipe::delayed;
+  Sampling sampling = Sampling::greedy;
   double stream_traffic =
       1.0;  // traffic of element-wise kernels / least possible: copies, casts, separate accumulations
   OverlapPolicy overlap;

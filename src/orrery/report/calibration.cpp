@@ -135,8 +135,7 @@ std::string unexplained_table(const Calibration& calibration) {
 
 std::string unused_lines(const Calibration& calibration) {
   if (calibration.unused.empty()) { return {}; }
-  std::string text =
-      fmt::format("\n{} row{} not used\n", calibration.unused.size(), calibration.unused.size() == 1 ? "" : "s");
+  std::string text = fmt::format("\n{} not used\n", counted(static_cast<long long>(calibration.unused.size()), "row"));
   for (std::size_t i = 0; i < std::min(calibration.unused.size(), kMostUnused); ++i) {
     text += wrapped(fmt::format("  {}: ", cut_to(calibration.unused[i].id, kIdWidth)), calibration.unused[i].reason);
   }

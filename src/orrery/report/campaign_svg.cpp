@@ -16,8 +16,8 @@ constexpr double kLeft = 60.0, kWidth = 800.0;
 
 void draw_bar(Svg& svg, const results::Campaign& campaign, double top) {
   svg.text(kLeft, top - 10.0,
-           fmt::format("{} on {} devices: {:.1f} days, {} of the time useful", campaign.estimate.model,
-                       grouped(campaign.estimate.devices), campaign.days.p50, percent(campaign.ettr)));
+           fmt::format("{} on {}: {:.1f} days, {} of the time useful", campaign.estimate.model,
+                       counted(campaign.estimate.devices, "device"), campaign.days.p50, percent(campaign.ettr)));
   double x = kLeft;
   for (std::size_t i = 0; i < campaign.bar.size(); ++i) {
     const auto& part = campaign.bar[i];

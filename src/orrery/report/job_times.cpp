@@ -52,9 +52,10 @@ std::string links_text(const std::vector<results::JobLink>& links) {
 }  // namespace
 
 std::string job_times_text(const results::JobTimes& times, TextStyle style) {
-  std::string text = fmt::format("{}: {} jobs on {} devices of {}, placement {}\n\n",
-                                 bold(fmt::format("{:.6g} s", times.makespan_s()), style), times.jobs.size(),
-                                 times.devices, printable(times.cluster), times.placement);
+  std::string text =
+      fmt::format("{}: {} on {} of {}, placement {}\n\n", bold(fmt::format("{:.6g} s", times.makespan_s()), style),
+                  counted(static_cast<long long>(times.jobs.size()), "job"), counted(times.devices, "device"),
+                  printable(times.cluster), times.placement);
   Table table;
   table.column("job", Table::Align::left);
   for (const char* header : {"ranks", "start s", "finish s", "alone s", "slowdown"}) { table.column(header); }

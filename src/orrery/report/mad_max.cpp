@@ -21,7 +21,7 @@ using config::format_seconds;
 std::string padded_label(std::string_view name) { return fmt::format("{:<14}", name); }
 
 std::string job_text(const results::MadMaxEstimate& estimate) {
-  std::string text = fmt::format("{} on {} devices of {}, {}, batch {}", estimate.model, grouped(estimate.devices),
+  std::string text = fmt::format("{} on {} of {}, {}, batch {}", estimate.model, counted(estimate.devices, "device"),
                                  estimate.cluster, estimate.task, grouped(estimate.global_batch));
   if (estimate.seq > 0) { text += fmt::format(", sequence {}", grouped(estimate.seq)); }
   if (!estimate.frozen.empty()) { text += ", frozen " + estimate.frozen; }

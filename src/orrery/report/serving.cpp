@@ -113,8 +113,8 @@ std::string slo_lines(const Serving& s) {
 }  // namespace
 
 std::string serving_text(const Serving& s, TextStyle style) {
-  std::string text = bold(fmt::format("{} on {} GPUs of {}", s.model, s.gpus, s.cluster), style) + "\n";
-  text += fmt::format("Load        {}; {} requests, {} measured, in {}\n", s.load, grouped(s.requests),
+  std::string text = bold(fmt::format("{} on {} of {}", s.model, counted(s.gpus, "GPU"), s.cluster), style) + "\n";
+  text += fmt::format("Load        {}; {}, {} measured, in {}\n", s.load, counted(s.requests, "request"),
                       grouped(s.measured), time(s.duration_s));
   for (const auto& warning : s.warnings) { text += wrapped("warning: ", warning); }
   text += "\n" + latency_table(s) + "\n";
@@ -126,7 +126,7 @@ std::string serving_text(const Serving& s, TextStyle style) {
   text += range_line(s);
   text += slo_lines(s);
   if (s.refused) {
-    text += fmt::format("Admission   {} requests refused ({}); they count as outside the SLO\n", grouped(*s.refused),
+    text += fmt::format("Admission   {} refused ({}); they count as outside the SLO\n", counted(*s.refused, "request"),
                         percent(static_cast<double>(*s.refused) / static_cast<double>(s.requests)));
   }
   text += fmt::format("Cache       peak {}, prefix hits {}, {} preemptions, {} tokens computed again\n",
@@ -155,7 +155,8 @@ std::string serving_text(const Serving& s, TextStyle style) {
 std::string serving_curve_text(const results::ServingCurve& curve, TextStyle style) {
   if (curve.points.empty()) { return {}; }
   const Serving& first = curve.points.front().result;
-  std::string text = bold(fmt::format("{} on {} GPUs of {}", first.model, first.gpus, first.cluster), style) + "\n\n";
+  std::string text =
+      bold(fmt::format("{} on {} of {}", first.model, counted(first.gpus, "GPU"), first.cluster), style) + "\n\n";
   Table table;
   table.column(curve.axis == "rate" ? "requests/s" : "clients")
       .column("TTFT p50")

@@ -57,7 +57,8 @@ std::string traffic_table(const ServingPlan& plan) {
 
 std::string header_text(const ServingPlan& plan, TextStyle style) {
   if (!plan.traffic) {
-    const auto text = fmt::format("{} on {} GPUs of {}, {}", plan.model, plan.devices, plan.cluster, plan.engine);
+    const auto text =
+        fmt::format("{} on {} of {}, {}", plan.model, counted(plan.devices, "GPU"), plan.cluster, plan.engine);
     return bold(text, style) + "\n" + fmt::format("Most goodput per {} within the service level\n\n", plan.objective) +
            best_table(plan) +
            wrapped("",
@@ -67,7 +68,7 @@ std::string header_text(const ServingPlan& plan, TextStyle style) {
   std::string text = bold(fmt::format("{} on GPUs of {}, {}", plan.model, plan.cluster, plan.engine), style) + "\n";
   text += fmt::format("Load        {}\n", plan.traffic->text);
   const ServingCandidate& best = plan.best.front();
-  text += fmt::format("Needed      {} GPUs: {}\n\n", best.gpus, best.text);
+  text += fmt::format("Needed      {}: {}\n\n", counted(best.gpus, "GPU"), best.text);
   text += traffic_table(plan);
   return text +
          wrapped("", fmt::format("Fewest {} first; one engine less of any pool misses the service level; tokens: "

@@ -150,7 +150,7 @@ std::string serving_curve_svg(const results::ServingCurve& curve) {
   Svg svg(kLeft + kWidth + kRight, kTop + kPitch * static_cast<double>(panels.size()) + 10.0);
   if (panels.empty()) { return svg.document(); }
   const Serving& first = curve.points.front().result;
-  svg.text(kLeft, 24.0, fmt::format("{} on {} GPUs of {}", first.model, first.gpus, first.cluster));
+  svg.text(kLeft, 24.0, fmt::format("{} on {} of {}", first.model, counted(first.gpus, "GPU"), first.cluster));
   std::vector<double> loads;
   for (const auto& point : curve.points) { loads.push_back(point.load); }
   const LogAxis x(loads.front(), loads.back(), kLeft, kWidth);

@@ -94,16 +94,6 @@ std::string wrapped_list(std::string_view first, std::span<const std::string> pa
   return filled(first, pieces, width);
 }
 
-std::string grouped(long long number) {
-  std::string digits = std::to_string(number);
-  const std::size_t first = number < 0 ? 1 : 0;
-  for (std::size_t at = digits.size(); at > first + 3;) {
-    at -= 3;
-    digits.insert(at, ",");
-  }
-  return digits;
-}
-
 std::string percent(double fraction) {
   return std::isfinite(fraction) ? fmt::format("{:.1f} %", 100.0 * fraction) : std::string("-");
 }

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "orrery/core/text.hpp"  // grouped, counted
+
 namespace orrery::report {
 
 inline constexpr std::size_t kPageWidth = 100;  // maximum width of lines, if words allow
@@ -28,9 +30,6 @@ inline constexpr std::size_t kPageWidth = 100;  // maximum width of lines, if wo
 // The same for parts that are not broken, with a comma after each but the last.
 [[nodiscard]] std::string wrapped_list(std::string_view first, std::span<const std::string> parts,
                                        std::size_t width = kPageWidth);
-
-// "1,234,567".
-[[nodiscard]] std::string grouped(long long number);
 
 // "41.2 %" for a fraction; "-" if it is not finite.
 [[nodiscard]] std::string percent(double fraction);

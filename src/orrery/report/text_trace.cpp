@@ -13,9 +13,7 @@ namespace {
 
 constexpr std::size_t kNameColumn = 44;
 
-std::string count_of(std::uint64_t count, const char* one) {
-  return fmt::format("{} {}{}", grouped(static_cast<long long>(count)), one, count == 1 ? "" : "s");
-}
+std::string count_of(std::uint64_t count, const char* one) { return counted(static_cast<long long>(count), one); }
 
 std::string bytes_text(std::uint64_t bytes) {
   return bytes == 0 ? "-" : config::format_bytes(Bytes(static_cast<double>(bytes)));

@@ -116,8 +116,8 @@ std::string contradictions_line(const std::vector<results::Prediction>& predicti
   const auto count = std::count_if(predictions.begin(), predictions.end(),
                                    [](const auto& row) { return row.predicted_s && !row.taken_as.empty(); });
   if (count == 0) { return {}; }
-  return fmt::format("\n{} row{} predicted although columns contradict each other (--out writes the values used)\n",
-                     count, count == 1 ? "" : "s");
+  return fmt::format("\n{} predicted although columns contradict each other (--out writes the values used)\n",
+                     counted(count, "row"));
 }
 
 }  // namespace

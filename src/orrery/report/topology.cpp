@@ -100,19 +100,20 @@ std::string rate(double bytes_per_second) { return config::format_rate(BytesPerS
 
 std::string topology_comment(const hardware::TopologyFigures& figures,
                              const std::vector<NetworkDimension>& dimensions) {
-  std::string text =
-      fmt::format("# network: {} devices, {} switches of up to {} ports, {} cables, diameter {} links\n",
-                  figures.devices, figures.switches, figures.most_ports, figures.cables, figures.diameter);
-  if (figures.switches == 0) {
-    text = fmt::format("# network: {} devices with up to {} ports, {} cables, diameter {} links\n", figures.devices,
-                       figures.most_ports, figures.cables, figures.diameter);
-  }
+  const std::string devices = counted(figures.devices, "device"), cables = counted(figures.cables, "cable"),
+                    diameter = counted(figures.diameter, "link");
+  std::string text = figures.switches == 0
+                         ? fmt::format("# network: {} with up to {}, {}, diameter {}\n", devices,
+                                       counted(figures.most_ports, "port"), cables, diameter)
+                         : fmt::format("# network: {}, {} of up to {}, {}, diameter {}\n", devices,
+                                       figures.switches == 1 ? "1 switch" : grouped(figures.switches) + " switches",
+                                       counted(figures.most_ports, "port"), cables, diameter);
   text += fmt::format("# from the first half of the devices to the second: {}\n", rate(figures.bisection));
   if (figures.all_to_all) { text += fmt::format("# all to all: {} of each device\n", rate(*figures.all_to_all)); }
   if (figures.switch_watts > 0) { text += fmt::format("# switches: {:g} W\n", figures.switch_watts); }
   if (figures.switch_price_usd > 0) { text += fmt::format("# switches: {:.0f} USD\n", figures.switch_price_usd); }
   for (const NetworkDimension& dimension : dimensions) {
-    text += fmt::format("# dimension {}: {} devices, {} of each\n", dimension.name, dimension.size,
+    text += fmt::format("# dimension {}: {}, {} of each\n", dimension.name, counted(dimension.size, "device"),
                         rate(dimension.rate().value()));
   }
   return text;

@@ -262,7 +262,7 @@ Result<Workload> workload_of(const Scenario& scenario) {
 std::string load_text(const Scenario& s) {
   std::string arrivals;
   if (s.concurrency) {
-    arrivals = fmt::format("{} clients", *s.concurrency);
+    arrivals = counted(*s.concurrency, "client");
   } else if (s.rate) {
     const std::string kind = s.cv == 1.0 || !s.trace.empty() ? "Poisson"
                              : s.cv == 0.0                   ? "constant"

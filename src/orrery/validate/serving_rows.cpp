@@ -220,6 +220,11 @@ class RowRun {
     if (narrow_cache) { inputs.stack.storage.narrow_cache = *narrow_cache; }
     if (row_.max_batch) { inputs.settings.max_sequences = *row_.max_batch; }
     if (row_.max_batched_tokens) { inputs.settings.max_batched_tokens = *row_.max_batched_tokens; }
+    // vLLM 0.6 had this limit by default with chunked prefill, and refused one below the longest sequence without it.
+    if (settings_.name == "vllm-v0" && row_.max_batched_tokens == 512) {
+      inputs.settings.scheduler = serving::Scheduler::mixed;
+      inputs.settings.chunked_prefill = true;
+    }
     inputs.job.precision = *precision;
     inputs.job.formats.weights = stored_format(row_.precision, *precision);
     inputs.degrees = degrees;

@@ -73,7 +73,7 @@ Sizes last_positions(Sizes z) {
   return z;
 }
 
-void append_logits(std::vector<Operator>& list, const Sizes& z, bool holds_table) {
+void append_logits(std::vector<Operator>& list, const Sizes& z, bool holds_table, bool as_fp32) {
   Linear l;
   l.names.base = "head.logits";
   l.tag = OperatorTag::head;
@@ -82,6 +82,7 @@ void append_logits(std::vector<Operator>& list, const Sizes& z, bool holds_table
   l.k = z.hidden;
   l.input = z.split(z.hidden);
   l.wide = true;
+  if (as_fp32) { l.output = kFloat; }
   append_linear(list, z, l);
   if (!holds_table) { list.back().parameters = list.back().frozen = 0.0; }
 }
@@ -100,14 +101,28 @@ Operator loss(const Sizes& z, double count, bool fused) {
   return op;
 }
 
-// Training computes the loss against the next tokens. Inference takes the largest logit: each rank that of its slice
-// with its index, then the largest of these.
+// Probabilities of fp32 logits are sorted with their ids (NVIDIA/FasterTransformer kernels/sampling_topp_kernels.cu and
+// layers/sampling_layers/TopPSamplingLayer.cu@6ea1c77c7f): ids are written (4 B); three passes of a softmax in place (8
+// B each); the largest is read (4 B); a radix sort has 6 passes over 32 bits, each of which reads keys twice and ids
+// once and writes both (20 B). Kernels: these 3, 6 of the sort, the choice, its update. Every rank has all logits: an
+// all-gather, which moves half of what an all-reduce moves.
+void append_top_p(std::vector<Operator>& list, const Sizes& z) {
+  constexpr double kSort = 6.0 * 20.0, kPerLogit = 4.0 + 3.0 * 8.0 + 4.0 + kSort;
+  const double logits = z.whole(z.vocab) * real(z.tp);
+  list.push_back(streamed(OperatorTag::head, "sample", stream(kPerLogit * logits, 11), {}));
+  list.push_back(boundary(OperatorTag::head, "sample.gather", Boundary::reduce, 0.5 * kFloat * logits));
+}
+
+// Training computes the loss against the next tokens. Greedy inference takes the largest logit: each rank that of its
+// slice with its index, then the largest of these.
 void append_outcome(std::vector<Operator>& list, const hardware::Stack& stack, const Sizes& z) {
   const double count = z.whole(z.vocab);
   if (z.training) {
     constexpr double kValues = 3.0;  // maximum, target logit, sum of exponentials
     list.push_back(loss(z, count, stack.fusion.loss));
     list.push_back(boundary(OperatorTag::head, "loss.reduce", Boundary::reduce, kValues * kFloat * z.tokens));
+  } else if (stack.sampling == hardware::Sampling::top_p) {
+    append_top_p(list, z);
   } else {
     constexpr double kValues = 2.0;  // largest logit, its index
     list.push_back(streamed(OperatorTag::head, "sample", stream(count * z.element), {}));
@@ -117,7 +132,7 @@ void append_outcome(std::vector<Operator>& list, const hardware::Stack& stack, c
 
 void append_text_head(std::vector<Operator>& list, const hardware::Stack& stack, const Sizes& z, bool holds_table) {
   list.push_back(boundary(OperatorTag::head, "head.enter", Boundary::enter, whole_tensor(z)));
-  append_logits(list, z, holds_table);
+  append_logits(list, z, holds_table, !z.training && stack.sampling == hardware::Sampling::top_p);
   append_outcome(list, stack, z);
 }
 

@@ -100,6 +100,7 @@ Cut any_cut() {
   c.stack.attention.causal_skip = maybe();
   c.stack.fusion.elementwise = maybe();
   c.stack.fusion.decode_rotary = maybe();
+  c.stack.fusion.heads = maybe();
   return c;
 }
 

@@ -88,7 +88,8 @@ TEST(Passes, generated_token_has_a_fused_core_whatever_the_stack) {
   EXPECT_EQ(find(layer_operators(tiny_llama(), megatron_2021(), step(7)), "attention.decode").forward.n, 7);
 }
 
-// A stack whose attention kernels rotate has no such kernel for requests; training has it.
+// A stack whose attention kernels rotate has no such kernel for requests; one that writes a prompt to the cache rotates
+// it in place. Training has it.
 TEST(Passes, rotary_positions_are_part_of_a_fused_core) {
   Stack fused;
   fused.fusion.decode_rotary = true;
@@ -97,11 +98,65 @@ TEST(Passes, rotary_positions_are_part_of_a_fused_core) {
     auto with = names(layer_operators(tiny_llama(), Stack{}, part));
     const auto rotary = std::find(with.begin(), with.end(), "attention.rotary");
     ASSERT_NE(rotary, with.end());
-    with.erase(rotary);
+    if (part.pass == Pass::prefill) {
+      *rotary = "attention.cache";
+    } else {
+      with.erase(rotary);
+    }
     EXPECT_EQ(without, with);
   }
   EXPECT_EQ(names(layer_operators(tiny_llama(), fused, slice(2, 4))),
             names(layer_operators(tiny_llama(), Stack{}, slice(2, 4))));
+}
+
+// Queries of 64 elements, keys and values of 32 each are read and written in place, and the latter to the cache.
+TEST(Passes, rotation_in_place_writes_the_cache) {
+  Stack fused;
+  fused.fusion.decode_rotary = true;
+  Slice part = prompt(4);
+  expect_kernel(find(layer_operators(tiny_llama(), fused, part), "attention.cache").forward, {0, (2 * 128 + 64) * 2},
+                "16 bits");
+  part.formats.cache = hardware::CacheFormat::fp8;
+  expect_kernel(find(layer_operators(tiny_llama(), fused, part), "attention.cache").forward, {0, 2 * 128 * 2 + 64},
+                "8 bits");
+}
+
+// 8 tokens: queries 64 elements, keys and values 32 each. Split: all read and written; cache: keys and values read, and
+// written in its format; joined: the result read and written. Generated tokens and training have no such kernels.
+TEST(Passes, separate_kernels_copy_the_heads_of_a_prompt) {
+  Stack copies;
+  copies.fusion.heads = false;
+  Slice part = prompt(4);
+  const auto list = layer_operators(tiny_llama(), copies, part);
+  expect_kernel(find(list, "attention.split").forward, {0, 2 * (64 + 64) * 2}, "split");
+  expect_kernel(find(list, "attention.cache").forward, {0, 2 * 64 * 2, 2}, "cache");
+  expect_kernel(find(list, "attention.join_heads").forward, {0, 2 * 64 * 2}, "join");
+  part.formats.cache = hardware::CacheFormat::fp8;
+  expect_kernel(find(layer_operators(tiny_llama(), copies, part), "attention.cache").forward, {0, 64 * 2 + 64, 2},
+                "fp8");
+  for (const Slice& other : {step(7), slice(2, 4)}) {
+    EXPECT_EQ(names(layer_operators(tiny_llama(), copies, other)),
+              names(layer_operators(tiny_llama(), Stack{}, other)));
+  }
+}
+
+// 2 x 128 logits of four bytes; 4 + 3 x 8 + 4 + 6 x 20 bytes each. Every rank of two sorts all of them, and an
+// all-gather moves half of what an all-reduce of as many bytes moves.
+TEST(Passes, top_p_sorts_the_whole_vocabulary) {
+  Stack sorts;
+  sorts.sampling = hardware::Sampling::top_p;
+  const auto list = head_operators(tiny_llama(), sorts, step(7));
+  expect_kernel(find(list, "head.logits").forward, {2 * 2 * 128 * 8, (16 + 1024) * 2 + 256 * 4}, "logits");
+  expect_kernel(find(list, "sample").forward, {0, 256 * 152, 11}, "sample");
+  EXPECT_EQ(list.back().boundary_bytes, Bytes(256 * 4 / 2));
+  Model model = tiny_llama();
+  model.vocab = 256;
+  model.kv_heads = 2;
+  Slice half = step(7);
+  half.tp = 2;
+  EXPECT_EQ(find(head_operators(model, sorts, half), "sample").forward.bytes, Bytes(512 * 152));
+  EXPECT_EQ(names(head_operators(tiny_llama(), sorts, slice(2, 4))),
+            names(head_operators(tiny_llama(), Stack{}, slice(2, 4))));
 }
 
 TEST(Passes, window_stops_the_growth) {
