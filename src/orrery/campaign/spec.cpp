@@ -272,6 +272,15 @@ void check_work(const Spec& spec, std::vector<Diagnostic>& found) {
 
 void check_copies(const Spec& spec, std::vector<Diagnostic>& found) {
   if (!spec.memory_checkpoint_every) { return; }
+  if (spec.formula == Formula::meta) {
+    add_problem(found, "--formula", "meta knows no copies in memory; leave out --memory-checkpoint-every");
+  }
+  if (*spec.memory_checkpoint_every < spec.memory_checkpoint_pause) {
+    add_problem(found, "--memory-checkpoint-every",
+                fmt::format("{}: one copy takes {}; valid: at least that",
+                            config::format_seconds(*spec.memory_checkpoint_every),
+                            config::format_seconds(spec.memory_checkpoint_pause)));
+  }
   if (spec.memory_across == Across::device) {
     add_problem(found, "--memory-across",
                 "device: all copies are in one node, and a failed node takes them with it; valid: node, rack");
