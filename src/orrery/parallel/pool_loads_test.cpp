@@ -164,6 +164,25 @@ TEST(PoolLoads, the_pool_has_one_copy_of_the_weights_of_replicas) {
   }
 }
 
+// The capacities are what the plan needs with one copy: without a multicast each rank needs 15 / 16 of the weights
+// more.
+TEST(PoolLoads, a_search_keeps_plans_that_fit_because_of_the_one_copy) {
+  for (const int zero : {0, 1, 2}) {
+    test::Case c = job_on(pool_cluster(true, true));
+    c.plan.zero = zero;
+    const MemoryNeed need = program_of(c).memory[0];
+    const Capacity exact{need.total() * (1.0 + 1e-9), need.offloaded * (1.0 + 1e-9)};
+    const LowestMemory lowest_memory{zero, c.plan.offload};
+    Lowerer together(c.model, c.cluster, c.stack);
+    EXPECT_TRUE(together.may_fit(c.job, c.plan, lowest_memory, exact)) << zero;
+    EXPECT_TRUE(together.lower_within(c.job, c.plan, exact)) << zero;
+    c.cluster.second_tier.levels = {};
+    Lowerer alone(c.model, c.cluster, c.stack);
+    EXPECT_FALSE(alone.may_fit(c.job, c.plan, lowest_memory, exact)) << zero;
+    EXPECT_FALSE(alone.lower_within(c.job, c.plan, exact)) << zero;
+  }
+}
+
 // Sixteen experts over four ranks each: four copies of experts, sixteen of the other weights. Optimizer states are not
 // shared: they are there as often as ranks keep them.
 TEST(PoolLoads, experts_are_there_once_and_states_for_every_rank) {
