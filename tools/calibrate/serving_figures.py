@@ -35,6 +35,7 @@ FIGURES = [
     (("tensorrt-llm",), ("expert_layer_host",), (("1.2 ms", "1.6 ms", "2 ms", "2.5 ms"),)),
     (("sglang",), ("transfer_setup",), (("35 ms", "70 ms", "110 ms", "160 ms"),)),
     (("sglang",), ("draft_host",), (("0 s", "0.05 ms", "0.1 ms", "0.15 ms", "0.2 ms"),)),
+    (ENGINES, ("token_host", "sequence_host"), (("40 us", "50 us", "60 us"), ("0 s", "10 us", "15 us", "20 us", "25 us"))),
     (("vllm-v0",), ("step_host",), (("6 ms", "9 ms", "12 ms", "16 ms"),)),
 ]
 

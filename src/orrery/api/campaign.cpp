@@ -86,6 +86,10 @@ Result<results::IncidentFit> fit_incident_log(const std::string& file, double de
       continue;
     }
     const auto minutes = validate::number(cell("downtime_min"));
+    if (minutes.value_or(0.0) < 0.0) {
+      failure.diagnostics.push_back({{file, line.line, 0, "downtime_min"}, "must not be negative"});
+      continue;
+    }
     incidents.push_back({Seconds(*hours * 3600.0), std::string(cell("cause")),
                          minutes ? std::optional(Seconds(*minutes * 60.0)) : std::nullopt});
   }

@@ -133,8 +133,9 @@ std::optional<results::CampaignMoney> money_of(const Job& job, const Spec& spec,
   money.usd = hours.at_stretch_prices_usd + (all - hours.at_stretch_prices) * per_hour + power;
   money.per_hour = all > 0.0 ? money.usd / all : 0.0;
   money.spares_usd = hours.spare * money.per_hour;
-  money.basis = price ? price->basis : "prices of the capacity entries";
-  if (price && hours.at_stretch_prices > 0.0) { money.basis += "; capacity entries at their own prices"; }
+  const std::string dated = fmt::format(" ({})", spec.price_date);
+  money.basis = price ? price->basis : "prices of the capacity entries" + dated;
+  if (price && hours.at_stretch_prices > 0.0) { money.basis += "; capacity entries at their own prices" + dated; }
   return money;
 }
 

@@ -10,6 +10,7 @@
 #include "orrery/campaign/waiting.hpp"
 #include "orrery/campaign/wide_area.hpp"
 #include "orrery/config/units_text.hpp"
+#include "orrery/core/text.hpp"
 
 namespace orrery::campaign {
 
@@ -73,7 +74,14 @@ double recoverable_share(const Process& process, const Spec& spec) {
   return all > 0.0 ? 1.0 - lost / all : 1.0;
 }
 
-// Reclaimed nodes: failures, or stops without lost work if a checkpoint fits into the notice.
+// Expected time of restarts of `length` until one of them is not struck.
+Seconds until_restarted(Hertz rate, Seconds length) {
+  return rate > Hertz(0) ? Seconds(std::expm1(rate * length) / rate.value()) : length;
+}
+
+// Reclaimed nodes: failures, or stops without lost work if a checkpoint fits into the notice. Such stops begin while
+// the job runs; a reclaim in a restart begins it again. The process knows failures alone, so its restart R' takes as
+// long under them as the restart R under both: (e^(lam R') - 1) / lam = (e^(mu R) - 1) / mu, mu = lam + reclaims.
 void add_reclaims(Setting& setting, const Spec& spec, const Size& size) {
   Process& process = setting.process;
   const Hertz rate(per_day(size.nodes * (spec.reclaims_per_node_day + size.reclaims_per_node_day)));
@@ -83,8 +91,20 @@ void add_reclaims(Setting& setting, const Spec& spec, const Size& size) {
     return;
   }
   setting.causes.noticed = rate;
-  const double stopped = rate * (process.downtime.restart + setting.checkpoint.pause + setting.checkpoint.flush);
-  setting.planned = stopped / (1.0 + stopped);
+  const Hertz failures = process.failures();
+  const Seconds restart = until_restarted(failures + rate, setting.restart);
+  process.downtime.restart = failures > Hertz(0) ? Seconds(std::log1p(failures * restart) / failures.value()) : restart;
+}
+
+// Share of stops with notice: each takes a checkpoint and restarts, after a time in which the job runs.
+double share_of_notices(const Setting& setting) {
+  if (!(setting.causes.noticed > Hertz(0))) { return 0.0; }
+  const Hertz all = setting.process.failures() + setting.causes.noticed;
+  const Seconds each = setting.checkpoint.pause + setting.checkpoint.flush + until_restarted(all, setting.restart);
+  const Shares shares = shares_of(setting.process);
+  const double running = 1.0 - shares.detection - shares.restart - shares.short_of_spares;
+  const double stopped = setting.causes.noticed * each * running;
+  return stopped / (1.0 + stopped);
 }
 
 void set_intervals(Setting& setting, const Spec& spec) {
@@ -181,9 +201,11 @@ Setting setting_of(const Job& job, const Spec& spec, double rate, const Size& si
   const double doublings = std::log2(std::max(1.0, size.nodes));
   process.downtime = {spec.detection,
                       spec.restart + spec.queue + spec.restart_per_doubling * doublings + setting.checkpoint.load};
+  setting.restart = process.downtime.restart;
   add_reclaims(setting, spec, size);
   set_intervals(setting, spec);
   set_spares(setting, job, spec, size.nodes);
+  setting.planned = share_of_notices(setting);
   const double per_node = static_cast<double>(node_devices(job.cluster)) / kRatedNode;
   const double slow =
       per_day(size.nodes * per_node * spec.slowdowns_per_1000_node_days / 1000.0) * spec.slowdown.value();
@@ -218,6 +240,18 @@ std::vector<Diagnostic> domain_problems(const Job& job, const Spec& spec) {
   return found;
 }
 
+std::vector<Diagnostic> capacity_problems(const Job& job, const Spec& spec) {
+  const std::int64_t replica = replica_nodes(job);
+  std::vector<Diagnostic> found;
+  for (const auto& one : spec.capacity) {
+    if (one.nodes >= replica) { continue; }
+    found.push_back({{"", 0, 0, "--capacity"},
+                     fmt::format("{} from {}: a replica of the plan needs {}", counted(one.nodes, "node"), one.from,
+                                 counted(replica, "node"))});
+  }
+  return found;
+}
+
 std::vector<Diagnostic> progress_problems(const Spec& spec, const Setting& setting, const Size& size) {
   constexpr double kLeastUseful = 1e-6;
   const double useful = bar_of(setting).shares.useful;
@@ -230,10 +264,14 @@ std::vector<Diagnostic> progress_problems(const Spec& spec, const Setting& setti
                          "take one at least every {}",
                          config::format_seconds(*spec.checkpoint_every), every, every)}};
   }
+  if (setting.checkpoint.flush * rate > 1.0) {
+    return {{{"", 0, 0, "--checkpoint-flush"},
+             fmt::format("{}: a failure every {} comes before a checkpoint is written: the job cannot progress",
+                         config::format_seconds(setting.checkpoint.flush), every)}};
+  }
   return {{{"", 0, 0, "--devices"},
-           fmt::format("{} nodes: a failure every {}, and {} spares: the job cannot progress; less than 1e-6 of the "
-                       "time is useful",
-                       size.nodes, every, setting.spares)}};
+           fmt::format("{}: a failure every {}, and {}: the job cannot progress; less than 1e-6 of the time is useful",
+                       counted(std::llround(size.nodes), "node"), every, counted(setting.spares, "spare"))}};
 }
 
 std::vector<Diagnostic> problems(const Job& job, const Spec& spec, const Setting& setting) {
@@ -248,19 +286,19 @@ std::vector<Diagnostic> problems(const Job& job, const Spec& spec, const Setting
                                  format_seconds(facts.flush), format_seconds(facts.flush),
                                  config::format_rate(facts.total / facts.interval))});
   }
-  const Hertz rate = setting.process.failures();
+  const Hertz rate = setting.process.failures() + setting.causes.noticed;
   const Seconds mean(rate > Hertz(0) ? 1.0 / rate.value() : HUGE_VAL);
-  const Seconds needed = max(setting.process.downtime.restart, facts.pause);
+  const Seconds needed = max(setting.restart, facts.pause);
   if (mean < needed) {
     const double devices = static_cast<double>(job.estimate.devices);
     const auto largest = static_cast<std::int64_t>(devices * (mean / needed));
-    const bool of_restart = setting.process.downtime.restart >= facts.pause;
+    const bool of_restart = setting.restart >= facts.pause;
     found.push_back(
         {{"", 0, 0, "--devices"},
-         fmt::format("{}: a failure every {}, faster than {} of {}: the job cannot progress; at most {} device{} "
-                     "can",
-                     job.estimate.devices, format_seconds(mean), of_restart ? "a restart" : "a checkpoint",
-                     format_seconds(needed), largest, largest == 1 ? "" : "s")});
+         fmt::format("{}: a failure{} every {}, faster than {} of {}: the job cannot progress; {} can",
+                     job.estimate.devices, setting.causes.noticed > Hertz(0) ? " or reclaim" : "", format_seconds(mean),
+                     of_restart ? "a restart" : "a checkpoint", format_seconds(needed),
+                     largest > 0 ? "at most " + counted(largest, "device") : "no smaller job")});
   }
   const double lost = setting.process.corruptions * (spec.validate_every / 2.0 + spec.validation_latency);
   if (lost >= 1.0) {

@@ -66,6 +66,7 @@ struct Setting {
   double shrunk = 1;       // throughput with missing nodes / with all
   double planned = 0;      // share of planned stops
   double utilization = 1;  // compute / round, of training over wide areas
+  Seconds restart;         // one attempt; that of the process has those that reclaims with notice end
   std::int64_t spares = 0;
   std::vector<double> in_repair;  // distribution
   results::CheckpointFacts checkpoint;
@@ -76,6 +77,8 @@ struct Setting {
 
 // Errors of domains that are larger than the cluster and all capacity; before setting_of, whose time grows with them.
 [[nodiscard]] std::vector<Diagnostic> domain_problems(const Job& job, const Spec& spec);
+// Errors of capacity that holds no replica of the plan.
+[[nodiscard]] std::vector<Diagnostic> capacity_problems(const Job& job, const Spec& spec);
 // A job of this size whose useful time is next to nothing.
 [[nodiscard]] std::vector<Diagnostic> progress_problems(const Spec& spec, const Setting& setting, const Size& size);
 

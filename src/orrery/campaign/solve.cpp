@@ -39,9 +39,10 @@ Seconds work_of(const Job& job, const Spec& spec, double tokens) {
 
 // The largest tokens for which `fits`, by bisection.
 template <class Fits>
-double largest_tokens(const Fits& fits) {
-  double low = 1.0, high = 1e20;
+double largest_tokens(double least, const Fits& fits) {
+  double low = least, high = kMostTokens;
   if (!fits(low)) { return 0.0; }
+  if (fits(high)) { return high; }
   for (int i = 0; i < 100; ++i) {
     const double middle = std::sqrt(low * high);
     (fits(middle) ? low : high) = middle;
@@ -63,13 +64,28 @@ Result<double> tokens_of(const Job& job, const Spec& spec, const std::vector<Str
     if (!std::isfinite(usd_of(job, spec, course(1e9)))) {
       return fail({"", 0, 0, "--budget-usd"}, "needs a price: --usd-per-device-hour and --price-date");
     }
+    const double least = tokens_per_step(job, spec);
     const double tokens =
-        largest_tokens([&](double count) { return usd_of(job, spec, course(count)) <= *spec.budget_usd; });
+        largest_tokens(least, [&](double count) { return usd_of(job, spec, course(count)) <= *spec.budget_usd; });
+    if (tokens < least) {
+      return fail({"", 0, 0, "--budget-usd"}, fmt::format("{:g}: pays for no step; the first one costs {:.2f} USD",
+                                                          *spec.budget_usd, usd_of(job, spec, course(least))));
+    }
+    if (tokens >= kMostTokens) {
+      return fail({"", 0, 0, "--budget-usd"},
+                  fmt::format("{:g}: pays for more than 1000000T tokens", *spec.budget_usd));
+    }
     return tokens;
   }
   const double days = static_cast<double>(date_of(spec.until)->day - first_day(spec)->day);
   if (days <= 0.0) { return fail({"", 0, 0, "--until"}, fmt::format("{} is not after the start", spec.until)); }
-  return largest_tokens([&](double count) { return course(count).elapsed.value() <= days * kDaySeconds; });
+  const double least = tokens_per_step(job, spec);
+  const double tokens =
+      largest_tokens(least, [&](double count) { return course(count).elapsed.value() <= days * kDaySeconds; });
+  if (tokens < least) {
+    return fail({"", 0, 0, "--until"}, fmt::format("{}: {} days are not enough for one step", spec.until, days));
+  }
+  return tokens;
 }
 
 // The ratio of two times as a logarithm; 0 where one of them is not finite.
@@ -100,7 +116,8 @@ void set_days(Campaign& out, const Job& job, const Spec& spec, const std::vector
   out.days = {days * std::exp(-down), days, days * std::exp(up)};
   out.useful_days = work.value() / kDaySeconds;
   if (const auto day = first_day(spec)) {
-    const auto end = [&](double after) { return text_of(day_after(*day, Seconds(after * kDaySeconds))); };
+    constexpr double kRounding = 1e-6;  // days: a campaign that ends at midnight ends on the day that begins
+    const auto end = [&](double after) { return text_of(day_after(*day, Seconds((after + kRounding) * kDaySeconds))); };
     out.start = text_of(*day);
     out.end = end(out.days.p50);
     out.end_p10 = end(out.days.p10);
@@ -119,14 +136,16 @@ void add_cause(Campaign& out, const std::string& name, double count) {
   }
 }
 
-// Expected interruptions at the given rate of nodes; at its low and high end over the same days, with Poisson's own
-// spread. The causes sum to them.
+// Expected interruptions at the given rate of nodes, and their 80 % interval: that of the rate over the same days and
+// Poisson's own, as independent factors. The causes sum to them.
 void set_interruptions(Campaign& out, const Spec& spec, const Course& course, const Rates& rates) {
   const double expected = course.interruptions;
   const auto at = [&](double rate, double sign) {
+    if (!(expected > 0.0)) { return 0.0; }
     const double nodes = rates.middle > 0.0 ? course.nodes * rate / rates.middle : course.nodes;
     const double mean = expected - course.nodes + nodes;
-    return std::max(0.0, mean + sign * kDecile * std::sqrt(mean));
+    const double of_rate = mean > 0.0 ? std::log(mean / expected) : 0.0;
+    return expected * std::exp(sign * std::hypot(of_rate, kDecile / std::sqrt(expected)));
   };
   out.interruptions = {at(rates.low, -1.0), expected, at(rates.high, 1.0)};
   if (expected > 0.0) { out.mean_time_between_interruptions_s = course.elapsed.value() / expected; }
@@ -146,27 +165,49 @@ void add_part(Campaign& out, const Course& course, const char* name, double seco
   if (share > 0.0 || out.bar.empty()) { out.bar.push_back({name, share, std::move(formula)}); }
 }
 
+std::string formula_of_useful(const Process& process, const results::CheckpointFacts& facts, const std::string& lam) {
+  if (process.tiers) {
+    return fmt::format(
+        "n w1 / E[n pieces]: n {}, w1 {}, {} of failures leave a copy, {}, downtime {} with one, {} without",
+        process.tiers->pieces, format_seconds(process.tiers->memory.useful),
+        fmt::format("{:.1f} %", 100.0 * process.tiers->recoverable), lam,
+        format_seconds(process.tiers->memory_downtime), format_seconds(process.tiers->storage_downtime));
+  }
+  if (!is_finite(facts.useful)) { return "no failures: no checkpoint is taken"; }
+  return fmt::format("u e^(-lam F) / (e^(lam P) - 1) / (e^(lam R) (1/lam + D)): u {}, P {}, F {}, {}, D {}, R {}",
+                     format_seconds(facts.useful), format_seconds(facts.interval), format_seconds(facts.flush), lam,
+                     format_seconds(process.downtime.unprotected), format_seconds(process.downtime.restart));
+}
+
+std::string formula_of_pauses(const Process& process, const results::CheckpointFacts& facts) {
+  const std::string storage = fmt::format("C {} every {}", format_seconds(facts.pause), format_seconds(facts.interval));
+  if (!process.tiers) { return storage; }
+  return fmt::format("{} every {}, and {}", format_seconds(process.tiers->memory.pause),
+                     format_seconds(process.tiers->memory.length()), storage);
+}
+
+std::string formula_of_lost_work(const Process& process, const results::CheckpointFacts& facts,
+                                 const std::string& lam) {
+  if (!process.tiers) { return fmt::format("about P/2 + F per failure, {}", lam); }
+  return fmt::format("about {} per failure that leaves a copy in memory ({:.1f} %), {} per other one, {}",
+                     format_seconds(process.tiers->memory.length() / 2.0), 100.0 * process.tiers->recoverable,
+                     format_seconds(facts.interval / 2.0), lam);
+}
+
 void set_bar(Campaign& out, const Spec& spec, const Course& course) {
   const Process& process = course.first.process;
   const Shares& parts = course.seconds.shares;
   const double rate = process.failures().value();
-  const std::string lam = fmt::format("lam 1/({})", format_seconds(Seconds(rate > 0.0 ? 1.0 / rate : HUGE_VAL)));
+  const std::string lam =
+      rate > 0.0 ? fmt::format("lam 1/({})", format_seconds(Seconds(1.0 / rate))) : std::string("no failures");
   const auto& facts = out.checkpoint;
-  add_part(
-      out, course, "useful", parts.useful,
-      process.tiers
-          ? "two tiers: n w1 / E[n pieces]"
-          : fmt::format("u e^(-lam F) / (e^(lam P) - 1) / (e^(lam R) (1/lam + D)): u {}, P {}, F {}, {}, D {}, R "
-                        "{}",
-                        format_seconds(facts.useful), format_seconds(facts.interval), format_seconds(facts.flush), lam,
-                        format_seconds(process.downtime.unprotected), format_seconds(process.downtime.restart)));
-  add_part(out, course, "pauses", parts.pauses,
-           fmt::format("C {} every {}", format_seconds(facts.pause), format_seconds(facts.interval)));
-  add_part(out, course, "lost_work", parts.lost_work, fmt::format("about P/2 + F per failure, {}", lam));
+  add_part(out, course, "useful", parts.useful, formula_of_useful(process, facts, lam));
+  add_part(out, course, "pauses", parts.pauses, formula_of_pauses(process, facts));
+  add_part(out, course, "lost_work", parts.lost_work, formula_of_lost_work(process, facts, lam));
   add_part(out, course, "detection", parts.detection, format_seconds(spec.detection) + " per failure");
   add_part(out, course, "restart", parts.restart,
-           fmt::format("{} per restart: {} to start, queue {}, load {}", format_seconds(process.downtime.restart),
-                       format_seconds(process.downtime.restart - spec.queue - facts.load), format_seconds(spec.queue),
+           fmt::format("{} per restart: {} to start, queue {}, load {}", format_seconds(course.first.restart),
+                       format_seconds(course.first.restart - spec.queue - facts.load), format_seconds(spec.queue),
                        format_seconds(facts.load)));
   add_part(out, course, "corruption", parts.corruption,
            fmt::format("{:.3g} hits, each {} / 2 of work and a restart", course.corruptions,
@@ -177,8 +218,8 @@ void set_bar(Campaign& out, const Spec& spec, const Course& course) {
   add_part(out, course, "planned", course.seconds.planned, "maintenance, and reclaims with notice");
   add_part(out, course, "exchange", course.seconds.exchange, "exchanges between sites that compute does not hide");
   add_part(out, course, "other_sites", course.seconds.sites,
-           fmt::format("a round of the slowest of {} sites - a round: {} every {}", spec.sites,
-                       format_seconds(course.seconds.waits), format_seconds(process.round)));
+           fmt::format("{} in a round of {}: the slowest of {} sites takes longer by that",
+                       format_seconds(course.seconds.waits), format_seconds(process.round), spec.sites));
   out.ettr = parts.useful / course.elapsed.value();
 }
 
@@ -204,6 +245,7 @@ void set_interval_costs(Campaign& out, const Job& job, const Spec& spec, const s
     other.checkpoint_every = out.checkpoint.useful * factor;
     return course_of(job, other, stretches, work, rate).elapsed.value() / kDaySeconds;
   };
+  if (stretches.size() > 1) { return; }  // each has its best interval
   if (!is_finite(out.checkpoint.useful) || !(out.checkpoint.useful > Seconds(0))) { return; }
   out.checkpoint.halved = days_with(0.5);
   out.checkpoint.doubled = days_with(2.0);
@@ -220,7 +262,9 @@ void set_wide_area(Campaign& out, const Job& job, const Spec& spec) {
   area.exchange = round.exchange;
   area.exposed = round.exposed;
   area.compute_utilization = round.utilization;
-  area.sent_per_round = round.exchange * *spec.site_bandwidth;
+  // A server's own link has the parts of all sites.
+  const double sends = spec.aggregate == Aggregate::server ? 0.5 / static_cast<double>(spec.sites) : 1.0;
+  area.sent_per_round = round.exchange * *spec.site_bandwidth * sends;
   area.reduction = traffic_reduction(spec.local_steps, 16.0, spec.outer_bits);
   area.synchronous_utilization = synchronous.utilization;
   area.loss_factor = spec.loss_factor;
@@ -230,24 +274,31 @@ void set_wide_area(Campaign& out, const Job& job, const Spec& spec) {
   out.wide_area = area;
 }
 
-void set_largest(Campaign& out, const Job& job, const Course& course) {
-  const Process& process = course.first.process;
-  const double rate = process.failures().value();
-  if (!(rate > 0.0) || process.tiers) { return; }
-  const auto& facts = out.checkpoint;
-  const Hertz most = highest_rate(0.5, facts.pause, facts.flush, process.downtime);
-  if (!is_finite(most)) { return; }
-  out.largest_devices = static_cast<std::int64_t>(static_cast<double>(job.estimate.devices) * (most.value() / rate));
-}
-
-// ETTR against size: one node to 16 times the job, at the given rate.
+// ETTR against size: one node to 16 times the job, at the given rate; and the largest size at which half of the time is
+// useful.
 void set_sizes(Campaign& out, Job job, const Spec& spec, double rate) {
   job.speed = {};  // another size of the job would have another plan
-  constexpr std::int64_t kLargest = 16;
+  const auto useful = [&](std::int64_t nodes) {
+    return bar_of(setting_of(job, spec, rate, {static_cast<double>(nodes), 1.0, 0.0})).shares.useful;
+  };
+  constexpr std::int64_t kLargest = 16, kMostNodes = std::int64_t{1} << 20;
+  constexpr double kHalf = 0.5;
   for (std::int64_t nodes = 1; nodes <= kLargest * out.nodes; nodes *= 2) {
-    const Setting setting = setting_of(job, spec, rate, {static_cast<double>(nodes), 1.0, 0.0});
-    out.by_size.push_back({nodes * out.node_devices, bar_of(setting).shares.useful});
+    out.by_size.push_back({nodes * out.node_devices, useful(nodes)});
   }
+  std::int64_t low = 0, high = 0;
+  for (const auto& size : out.by_size) {
+    if (size.ettr >= kHalf) { low = size.devices / out.node_devices; }
+  }
+  for (high = std::max<std::int64_t>(1, 2 * low); low > 0 && high <= kMostNodes && useful(high) >= kHalf; high *= 2) {
+    low = high;
+  }
+  if (low == 0 || high > kMostNodes) { return; }
+  while (high - low > std::max<std::int64_t>(1, low / 100)) {  // to 1 %
+    const std::int64_t middle = (low + high) / 2;
+    (useful(middle) >= kHalf ? low : high) = middle;
+  }
+  out.largest_devices = low * out.node_devices;
 }
 
 std::vector<Diagnostic> problems_of_sizes(const Job& job, const Spec& spec, const std::vector<Stretch>& stretches,
@@ -258,6 +309,24 @@ std::vector<Diagnostic> problems_of_sizes(const Job& job, const Spec& spec, cons
     found = progress_problems(spec, setting_of(job, spec, rate, stretch.size), stretch.size);
   }
   return found;
+}
+
+// Sites that never exchange, and exchanges that would be hidden behind more compute than a round has.
+std::vector<Diagnostic> problems_of_steps(const Job& job, const Spec& spec, double tokens) {
+  if (spec.sites == 1) { return {}; }
+  const double steps = tokens * spec.loss_factor / tokens_per_step(job, spec);
+  if (steps < static_cast<double>(spec.local_steps)) {
+    return {{{"", 0, 0, "--local-steps"},
+             fmt::format("{}: each site takes {:.0f} steps in the whole campaign and never exchanges", spec.local_steps,
+                         steps)}};
+  }
+  const Seconds compute = job.estimate.step_time * static_cast<double>(spec.local_steps);
+  if (spec.outer_overlap * static_cast<double>(spec.outer_fragments) > compute) {
+    return {{{"", 0, 0, "--outer-overlap"},
+             fmt::format("{}: {} steps between exchanges take {}; valid: at most that, for all fragments together",
+                         format_seconds(spec.outer_overlap), spec.local_steps, format_seconds(compute))}};
+  }
+  return {};
 }
 
 std::vector<std::string> left_out(const Job& job, const Spec& spec) {
@@ -337,8 +406,8 @@ std::vector<Diagnostic> problems_of_rounds(const Process& process, Seconds work,
 
 Result<Campaign> solve(const Job& job, const Spec& spec) {
   if (auto found = campaign::problems(spec); !found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
-  if (auto found = domain_problems(job, spec); !found.empty()) {
-    return tl::make_unexpected(Failure{std::move(found)});
+  for (auto* check : {domain_problems, capacity_problems}) {
+    if (auto found = check(job, spec); !found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
   }
   const Rates rates = rates_of(spec);
   const auto stretches = stretches_of(job, spec);
@@ -347,6 +416,9 @@ Result<Campaign> solve(const Job& job, const Spec& spec) {
     return tl::make_unexpected(Failure{std::move(found)});
   }
   ORRERY_TRY(tokens, tokens_of(job, spec, stretches, rates.middle));
+  if (auto found = problems_of_steps(job, spec, tokens); !found.empty()) {
+    return tl::make_unexpected(Failure{std::move(found)});
+  }
   Campaign out;
   out.estimate = job.estimate;
   out.chosen = job.chosen;
@@ -379,7 +451,6 @@ Result<Campaign> solve(const Job& job, const Spec& spec) {
   out.carbon = carbon_of(job, spec, course.hours, out.energy);
   set_wide_area(out, job, spec);
   set_sizes(out, job, spec, rates.middle);
-  set_largest(out, job, course);
   set_warnings(out, job, spec);
   out.not_modelled = left_out(job, spec);
   return out;

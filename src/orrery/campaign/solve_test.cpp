@@ -1,6 +1,7 @@
 #include "orrery/campaign/solve.hpp"
 
 #include <cmath>
+#include <random>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -79,7 +80,7 @@ TEST(solve, llama3s_interruptions_are_in_the_printed_range) {
   EXPECT_NEAR(campaign.interruptions.p50, 2048 * 54 * 4e-3, 0.03 * 442);  // none in detection and while standing
   EXPECT_GT(campaign.ettr, 0.90);
   EXPECT_LT(campaign.ettr, 0.95);
-  EXPECT_EQ(campaign.end, "2026-02-23");  // in the last second of that day, up to rounding
+  EXPECT_EQ(campaign.end, "2026-02-24");  // at its first second, up to rounding
 }
 
 TEST(solve, ranges_widen_with_the_rate_and_the_step) {
@@ -485,6 +486,111 @@ TEST(solve, local_steps_beat_synchronous_training_over_slow_links) {
   EXPECT_GT(campaign.wide_area->faster_than_synchronous, 10.0);
   spec.loss_factor = 2.0;
   EXPECT_NEAR(solved(spec).wide_area->faster_than_synchronous, campaign.wide_area->faster_than_synchronous / 2, 1e-9);
+}
+
+// A reclaim with notice stops the job for a checkpoint, and a restart that every failure and reclaim begins again: a
+// plain simulation of the two clocks, without spares, corruption or lost work.
+TEST(solve, reclaims_with_notice_strike_restarts) {
+  Spec spec = large_spec();
+  spec.failures_per_1000_node_days = 0.0;
+  spec.corruptions_per_device_year = 0.0;
+  spec.reclaims_per_node_day = 0.1;  // one in 422 s
+  spec.reclaim_notice = Seconds(120);
+  const auto campaign = solved(spec);
+  const double rate = 2048 * 0.1 / kDaySeconds;
+  const double restart = 180.0 + campaign.checkpoint.load.value();
+  const double stop = campaign.checkpoint.pause.value() + campaign.checkpoint.flush.value();
+  std::mt19937_64 random(5);
+  std::exponential_distribution<double> next(rate);
+  double running = 0.0, all = 0.0;
+  for (int i = 0; i < 400'000; ++i) {
+    const double runs = next(random);
+    running += runs;
+    all += runs + stop;
+    for (double left = next(random); left < restart; left = next(random)) { all += left; }
+    all += restart;
+  }
+  EXPECT_NEAR(campaign.ettr, running / all, 0.004 * campaign.ettr);
+  EXPECT_NEAR(campaign.mean_time_between_interruptions_s, 1.0 / rate, 1e-6 / rate);
+  spec.reclaims_per_node_day = 10.0;
+  const auto refused = solve(large_job(), spec);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text().find("a failure or reclaim every"), std::string::npos);
+}
+
+TEST(solve, half_of_the_time_is_useful_at_the_largest_size) {
+  Spec spec = large_spec();
+  spec.maintenance_per_day = 10.0;
+  spec.job_failures_per_day = 1.0;  // not more of a larger job
+  const auto campaign = solved(spec);
+  ASSERT_GT(campaign.largest_devices, 0);
+  const auto useful = [&](std::int64_t devices) {
+    return bar_of(setting_of(large_job(), spec, 4.0, {static_cast<double>(devices) / 8.0, 1.0, 0.0})).shares.useful;
+  };
+  EXPECT_GE(useful(campaign.largest_devices), 0.5);
+  EXPECT_LT(useful(campaign.largest_devices * 103 / 100), 0.5);
+  spec.maintenance_per_day = 60.0;  // 62.5 % of the day
+  EXPECT_EQ(solved(spec).largest_devices, 0);
+}
+
+// Rates of 2 to 8 are a factor of 2 each way, chance one of 1.28 / sqrt(n): independent factors.
+TEST(solve, interruptions_have_the_interval_of_rate_and_chance) {
+  Spec spec = large_spec();
+  spec.tokens = "100B";
+  spec.corruptions_per_device_year = 0.0;
+  const auto range = solved(spec).interruptions;
+  const double factor = std::exp(std::hypot(std::log(2.0), 1.2815515655446004 / std::sqrt(range.p50)));
+  EXPECT_NEAR(range.p10, range.p50 / factor, 1e-9 * range.p50);
+  EXPECT_NEAR(range.p90, range.p50 * factor, 1e-9 * range.p50);
+}
+
+TEST(solve, refuses_what_cannot_be_a_campaign) {
+  const auto message = [](const Spec& spec) {
+    const auto campaign = solve(large_job(), spec);
+    return campaign ? std::string("solved") : campaign.error().text();
+  };
+  const auto has = [](const std::string& text, const char* part) { return text.find(part) != std::string::npos; };
+  Spec small = large_spec();
+  small.start = "2026-12-01";
+  small.capacity = {{"2026-12-01", 15, {}, 0.0}};  // a replica has 16
+  EXPECT_PRED2(has, message(small), "a replica of the plan needs 16 nodes");
+  small.capacity = {{"2026-12-01", 2048, 2.0, 0.0}};
+  EXPECT_PRED2(has, message(small), "price_date");
+  Spec poor;
+  poor.budget_usd = 1.0;
+  poor.usd_per_device_hour = 2.0;
+  poor.price_date = "2026-11";
+  EXPECT_PRED2(has, message(poor), "pays for no step");
+  poor.budget_usd = 1e300;
+  EXPECT_PRED2(has, message(poor), "more than 1000000T tokens");
+  Spec sites = large_spec();
+  sites.tokens = "10B";
+  sites.sites = 4;
+  sites.site_bandwidth = BytesPerSecond(1e9);
+  sites.local_steps = 500;  // 10e9 / (4 x 16.8e6) = 149 steps
+  EXPECT_PRED2(has, message(sites), "takes 149 steps");
+  sites.local_steps = 10;
+  sites.outer_overlap = Seconds(76.0);  // of 75 s
+  EXPECT_PRED2(has, message(sites), "valid: at most that");
+  sites.outer_overlap = Seconds(0.0);
+  sites.outer_fragments = 11;
+  EXPECT_PRED2(has, message(sites), "--outer-fragments");
+  Spec idle = large_spec();
+  idle.slowdown_factor = 5.0;
+  EXPECT_PRED2(has, message(idle), "has an effect with --slowdowns-per-1000-node-days only");
+}
+
+// A site sends its weights once to a server, whose link has those of all.
+TEST(solve, a_site_sends_its_weights_to_a_server) {
+  Spec spec = large_spec();
+  spec.sites = 6;
+  spec.site_bandwidth = BytesPerSecond(1e9);
+  spec.local_steps = 100;
+  spec.outer_bits = 8.0;
+  spec.aggregate = Aggregate::server;
+  EXPECT_NEAR(solved(spec).wide_area->sent_per_round.value(), 405.853e9, 1.0);
+  spec.aggregate = Aggregate::ring;
+  EXPECT_NEAR(solved(spec).wide_area->sent_per_round.value(), 2.0 * 5.0 / 6.0 * 405.853e9, 1.0);
 }
 
 }  // namespace

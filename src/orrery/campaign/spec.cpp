@@ -87,7 +87,8 @@ void add_recovery(SpecRecord& record) {
       .optional("restart", &Spec::restart, "from then until the job is up, without queue and load")
       .optional("restart_per_doubling", &Spec::restart_per_doubling, "added per doubling of the nodes")
       .optional("queue", &Spec::queue, "added: waiting for nodes")
-      .optional("spares", &Spec::spares, "spare nodes; default: as many as --spares-probability needs", {.min = 0})
+      .optional("spares", &Spec::spares, "spare nodes; default: as many as --spares-probability needs",
+                {.min = 0, .max = 1'000'000})
       .optional("spares_probability", &Spec::spares_probability, "of having a node for a failed one",
                 {.min = 0.0, .max = 0.999999})
       .optional("repair", &Spec::repair, "mean time until a failed node is back", {.positive = true})
@@ -255,7 +256,6 @@ void check_dates(const Spec& spec, std::vector<Diagnostic>& found) {
 }
 
 constexpr double kSecondsOfDay = 86'400.0;
-constexpr double kMostTokens = 1e18;  // 30,000 times the largest published run
 
 void check_work(const Spec& spec, std::vector<Diagnostic>& found) {
   const int given = int(!spec.tokens.empty()) + int(spec.steps.has_value()) + int(!spec.until.empty()) +
@@ -287,6 +287,43 @@ void check_copies(const Spec& spec, std::vector<Diagnostic>& found) {
   }
 }
 
+// Values that another one makes count.
+void check_effects(const Spec& spec, std::vector<Diagnostic>& found) {
+  const Spec usual;
+  const auto needs = [&](bool is_given, bool counts, const char* flag, const char* other) {
+    if (is_given && !counts) { add_problem(found, flag, fmt::format("has an effect with {} only", other)); }
+  };
+  const auto reclaims = [](const Capacity& one) { return one.reclaims_per_node_day > 0.0; };
+  const bool has_reclaims =
+      spec.reclaims_per_node_day > 0.0 || std::any_of(spec.capacity.begin(), spec.capacity.end(), reclaims);
+  needs(spec.early_failure_factor != usual.early_failure_factor, spec.early_failures > Seconds(0),
+        "--early-failure-factor", "--early-failures");
+  needs(spec.early_failures > Seconds(0), spec.early_failure_factor > 1.0, "--early-failures",
+        "--early-failure-factor");
+  needs(spec.reclaim_notice > Seconds(0), has_reclaims, "--reclaim-notice", "--reclaims-per-node-day");
+  needs(spec.slowdown_factor != usual.slowdown_factor, spec.slowdowns_per_1000_node_days > 0.0, "--slowdown-factor",
+        "--slowdowns-per-1000-node-days");
+  needs(spec.memory_copies != usual.memory_copies, spec.memory_checkpoint_every.has_value(), "--memory-copies",
+        "--memory-checkpoint-every");
+  if (spec.spares && spec.spares_probability != usual.spares_probability) {
+    add_problem(found, "--spares", "gives the number of spare nodes, as --spares-probability does; give one of them");
+  }
+}
+
+void check_sites(const Spec& spec, std::vector<Diagnostic>& found) {
+  if (spec.sites > 1 && !spec.site_bandwidth) {
+    add_problem(found, "--sites", "needs the bandwidth between sites: --site-bandwidth 10Gb/s");
+  }
+  if (spec.sites == 1 && (spec.site_bandwidth || spec.local_steps > 1)) {
+    add_problem(found, "--sites", "is 1: give the number of sites that exchange");
+  }
+  if (spec.sites > 1 && spec.outer_fragments > spec.local_steps) {
+    add_problem(found, "--outer-fragments",
+                fmt::format("{}: each is exchanged after a step of its own; at most {}, --local-steps",
+                            spec.outer_fragments, spec.local_steps));
+  }
+}
+
 }  // namespace
 
 std::vector<Diagnostic> problems(const Spec& spec) {
@@ -307,7 +344,16 @@ std::vector<Diagnostic> problems(const Spec& spec) {
   if (spec.usd_per_device_hour && spec.node_price_usd) {
     add_problem(found, "--node-price-usd", "rent and purchase are two bases; give one of them");
   }
+  const auto has_price = [](const Capacity& one) { return one.usd_per_device_hour.has_value(); };
+  const bool has_prices = std::any_of(spec.capacity.begin(), spec.capacity.end(), has_price);
+  if (has_prices && spec.price_date.empty()) {
+    add_problem(found, "--capacity", "its prices need their date: price_date: 2026-11");
+  }
+  if (!spec.price_date.empty() && !spec.usd_per_device_hour && !has_prices) {
+    add_problem(found, "--price-date", "has an effect with --usd-per-device-hour only");
+  }
   check_copies(spec, found);
+  check_effects(spec, found);
   if (spec.maintenance_per_day * spec.maintenance.value() >= kSecondsOfDay) {
     add_problem(found, "--maintenance-per-day",
                 fmt::format("{}: stops of {} take the whole day; valid: below {:.4g}", spec.maintenance_per_day,
@@ -316,12 +362,7 @@ std::vector<Diagnostic> problems(const Spec& spec) {
   if (spec.regroup && spec.when_short == WhenShort::wait) {
     add_problem(found, "--regroup", "has an effect with --when-short shrink only");
   }
-  if (spec.sites > 1 && !spec.site_bandwidth) {
-    add_problem(found, "--sites", "needs the bandwidth between sites: --site-bandwidth 10Gb/s");
-  }
-  if (spec.sites == 1 && (spec.site_bandwidth || spec.local_steps > 1)) {
-    add_problem(found, "--sites", "is 1: give the number of sites that exchange");
-  }
+  check_sites(spec, found);
   return found;
 }
 

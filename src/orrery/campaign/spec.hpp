@@ -48,6 +48,8 @@ struct Capacity {
   double reclaims_per_node_day = 0;  // of spot capacity
 };
 
+inline constexpr double kMostTokens = 1e18;  // 30,000 times the largest published run
+
 struct Spec {
   // How much; exactly one of the first four.
   std::string tokens;  // "15.6T"

@@ -61,7 +61,7 @@ void add_interruptions(Course& course, const Spec& spec, const Setting& setting,
   const CauseRates& causes = setting.causes;
   course.nodes += causes.nodes.value() * exposed;
   course.job += causes.job.value() * exposed;
-  course.reclaims += causes.reclaims.value() * exposed + causes.noticed.value() * all * (1.0 - bar.planned);
+  course.reclaims += causes.reclaims.value() * exposed + causes.noticed.value() * all;
   course.corruptions += setting.process.corruptions.value() * all * bar.shares.useful;
   course.domains.resize(causes.domains.size());
   for (std::size_t i = 0; i < causes.domains.size(); ++i) { course.domains[i] += causes.domains[i].value() * exposed; }

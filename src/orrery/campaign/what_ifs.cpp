@@ -6,6 +6,7 @@
 #include "orrery/campaign/solve.hpp"
 #include "orrery/campaign/stretches.hpp"
 #include "orrery/config/units_text.hpp"
+#include "orrery/core/text.hpp"
 
 namespace orrery::campaign {
 
@@ -94,7 +95,7 @@ void ask_about_nodes(std::vector<Question>& questions, const Spec& spec, const r
     if (row.chosen || spec.spares == row.spares) { continue; }
     Spec other = spec;
     other.spares = row.spares;
-    ask(questions, fmt::format("{} spare nodes", row.spares), fmt::format("--spares {}", row.spares), other);
+    ask(questions, counted(row.spares, "spare node"), fmt::format("--spares {}", row.spares), other);
   }
   if (spec.when_short == WhenShort::wait && now.estimate.plan.number("dp") > 1) {
     Spec other = spec;

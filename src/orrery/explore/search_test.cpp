@@ -402,13 +402,15 @@ TEST(Search, the_bound_of_plans_of_every_kind_is_never_above_their_step) {
 
 // If may_fit rules out a family, none of its plans fits, whatever it shards and offloads.
 TEST(Search, families_that_may_not_fit_have_no_plan_that_does) {
-  std::int64_t ruled_out = 0, fitting = 0, offloaded = 0, on_host = 0;
+  std::int64_t ruled_out = 0, fitting = 0, offloaded = 0, on_host = 0, in_pool = 0;
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
     SeededRandom random(2000 + seed);
     auto c = test::any_search(random);
     const bool has_tier = random(0, 2) == 1;
     c.cluster.second_tier.memory = Bytes(has_tier ? 1e9 * static_cast<double>(random(1, 10)) : 0.0);
     c.cluster.second_tier.bandwidth = BytesPerSecond(has_tier ? 1e10 : 0.0);
+    const bool is_pool = has_tier && seed % 2 == 0;  // it has one copy of what replicas share
+    if (is_pool) { c.cluster.second_tier.levels = {{"memories", c.cluster.devices, 1, BytesPerSecond(1e10), true}}; }
     const auto plans = enumerate(c.model, c.job, c.cluster, c.fixed, true);
     estimate::Estimator estimator(c.model, c.cluster, c.stack, c.job);
     for (int i = 0; i < 20 && !plans.empty(); ++i) {
@@ -432,6 +434,7 @@ TEST(Search, families_that_may_not_fit_have_no_plan_that_does) {
         fitting += fits ? 1 : 0;
         offloaded += fits && plan.offload.any() ? 1 : 0;
         on_host += fits && plan.updates_on_host() ? 1 : 0;
+        in_pool += fits && is_pool && plan.offload.weights ? 1 : 0;
       }
     }
   }
@@ -439,6 +442,7 @@ TEST(Search, families_that_may_not_fit_have_no_plan_that_does) {
   EXPECT_GT(fitting, 300);
   EXPECT_GT(offloaded, 50);
   EXPECT_GT(on_host, 10);
+  EXPECT_GT(in_pool, 20);
 }
 
 }  // namespace

@@ -21,9 +21,11 @@ const Record<jobs::Arrivals>& Described<jobs::Arrivals>::record() {
           .optional("times", &Arrivals::times, "trace: time of each arrival, ascending")
           .optional("end", &Arrivals::end, "jobs that still run or wait then count as blocked", {.positive = true})
           .check([](const Arrivals& arrivals) -> Objection {
-            if ((arrivals.process == jobs::Process::trace) == arrivals.times.empty()) {
-              return {"/times", "times are given with process trace, and only there"};
+            const bool is_trace = arrivals.process == jobs::Process::trace;
+            if (is_trace && arrivals.times.empty()) {
+              return {"/times", "process trace needs the time of each arrival"};
             }
+            if (!is_trace && !arrivals.times.empty()) { return {"/times", "has an effect with process trace only"}; }
             if (!std::is_sorted(arrivals.times.begin(), arrivals.times.end())) {
               return {"/times", "must be ascending"};
             }
@@ -55,7 +57,7 @@ const Record<jobs::Kind>& Described<jobs::Kind>::record() {
             }
             const bool has_plan = !kind.plan.empty(), has_operators = !kind.operators.empty();
             if (int{has_plan} + int{has_operators} + int{kind.sequential > Seconds(0)} != 1) {
-              return {"/sequential", "give sequential, or plan and steps, or operators and steps"};
+              return {"/sequential", "give sequential above 0, or plan and steps, or operators and steps"};
             }
             if ((has_plan || has_operators) && (kind.steps == 0 || !kind.times.empty())) {
               return {has_plan ? "/plan" : "/operators", "needs steps, and has no times"};
@@ -74,7 +76,12 @@ namespace orrery::jobs {
 namespace {
 
 config::Objection wrong_with(const File& file) {
+  if (file.fabric == Fabric::switched && !file.shape.empty()) {
+    return {"/shape", "has an effect with fabric ramp only"};
+  }
+  if (file.limit_skew && file.limit.empty()) { return {"/limit_skew", "has an effect with limit only"}; }
   if (file.fabric == Fabric::ramp) {
+    if (file.shape.empty()) { return {"/fabric", "ramp needs shape: groups, racks, servers per rack"}; }
     const std::int64_t product =
         std::accumulate(file.shape.begin(), file.shape.end(), std::int64_t{1}, std::multiplies<>());
     if (file.shape.size() != 3 || product != file.servers) {
@@ -90,6 +97,11 @@ config::Objection wrong_with(const File& file) {
     return {"/policy", fmt::format("{} needs limit, such as [0.1, 1]", config::enum_name(file.policy))};
   }
   for (std::size_t i = 0; i < file.kinds.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (file.kinds[j].name == file.kinds[i].name) {
+        return {fmt::format("/kinds/{}/name", i), fmt::format("{} is the name of an earlier kind", file.kinds[i].name)};
+      }
+    }
     if (file.kinds[i].widths.back() > file.servers) {
       return {fmt::format("/kinds/{}/widths", i),
               fmt::format("{} servers, but the cluster has {}", file.kinds[i].widths.back(), file.servers)};
@@ -111,7 +123,7 @@ const config::Record<File>& file_record() {
                     {.positive = true})
           .optional("latency", &File::latency, "operators: of a message, in the network")
           .optional("io_latency", &File::io_latency, "operators: of a message, at each end")
-          .optional("arrivals", &File::arrivals, "when jobs arrive")
+          .required("arrivals", &File::arrivals, "when jobs arrive")
           .optional("policy", &File::policy, "servers of a job, and order")
           .optional("queue", &File::queue, "jobs that may wait; default: any number", {.min = 0})
           .optional("limit", &File::limit, "acceptable completion time / sequential time, uniform in [LOW, HIGH]")

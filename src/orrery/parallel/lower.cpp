@@ -116,6 +116,23 @@ class Partitioning {
   std::vector<PartUse> shape_;
 };
 
+// Ranks that hold equal weights, and would each offload a copy of them.
+double copies_of_dense(const Plan& plan) {
+  return static_cast<double>(plan.zero < 3 ? plan.replicas() : plan.sharded_copies());
+}
+double copies_of_experts(const Plan& plan) { return static_cast<double>(plan.zero < 3 ? plan.expert_replicas() : 1); }
+
+// Of offloaded weights that replicas load together the pool has one copy: the bytes by which a rank's own copy exceeds
+// its part of that one.
+Bytes shared_weights(const LoweringContext& context, const Plan& plan, const StageSizes& sizes) {
+  if (!plan.offload.weights || !context.pool_multicasts) { return Bytes(0); }
+  const auto stored = [&](double copies, double expert_copies) {
+    return stored_weights(context.stack, plan, context.weight_element, sizes.dense_bytes / copies,
+                          sizes.expert_bytes / expert_copies, sizes.dense / copies, sizes.expert / expert_copies);
+  };
+  return stored(1.0, 1.0) - stored(copies_of_dense(plan), copies_of_experts(plan));
+}
+
 }  // namespace
 
 // Lowers one plan: from a lowered slice to a program.
@@ -135,16 +152,23 @@ class PlanLowering {
     }
     program_.class_of_stage = partition_.class_of_stage;
     for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
-      program_.memory.push_back(stage_memory(sizes_of(stage), program_.pipeline, stage, program_.job, plan_,
-                                             context_.stack, context_.weight_element));
+      MemoryNeed need = stage_memory(sizes_of(stage), program_.pipeline, stage, program_.job, plan_, context_.stack,
+                                     context_.weight_element);
+      need.offloaded -= shared_weights(context_, plan_, sizes_of(stage));
+      program_.memory.push_back(need);
     }
   }
 
   // False only if no plan that differs in zero, shard and offload, up to `lowest_memory`, fits. Requires partition().
   [[nodiscard]] bool may_fit(const LowestMemory& lowest_memory, const Capacity& capacity) {
+    Plan lean = plan_;
+    lean.zero = lowest_memory.zero;
+    lean.shard = 0;
+    lean.offload = lowest_memory.offload;
     for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
-      const LeastMemory least = least_memory(sizes_of(stage), program_.pipeline, stage, program_.job, plan_,
-                                             lowest_memory, context_.stack, context_.weight_element);
+      LeastMemory least = least_memory(sizes_of(stage), program_.pipeline, stage, program_.job, plan_, lowest_memory,
+                                       context_.stack, context_.weight_element);
+      least.together -= shared_weights(context_, lean, sizes_of(stage));
       if (least.device > capacity.device || least.together > capacity.device + capacity.second_tier) { return false; }
     }
     return true;
@@ -281,9 +305,9 @@ class PlanLowering {
     if (plan_.offload.weights && !in_place) {
       Block store{"weights.store", {}};
       // Of a copy that replicas load together, each stores a part.
-      const bool shares = context_.pool_multicasts && plan_.zero < 3;
-      const double own = dense / (shares ? static_cast<double>(plan_.replicas()) : 1.0);
-      const double own_expert = expert / (shares ? static_cast<double>(plan_.expert_replicas()) : 1.0);
+      const bool shares = context_.pool_multicasts;
+      const double own = dense / (shares ? copies_of_dense(plan_) : 1.0);
+      const double own_expert = expert / (shares ? copies_of_experts(plan_) : 1.0);
       const Bytes stored =
           stored_weights(context_.stack, plan_, element, own * element, own_expert * element, own, own_expert);
       // Shards that are the master copy are updated where they are fetched to.
@@ -367,7 +391,8 @@ void Lowerer::begin(const Job& job, const Plan& plan) {
 bool Lowerer::may_fit(const Job& job, const Plan& plan, const LowestMemory& lowest_memory, const Capacity& capacity) {
   begin(job, plan);
   const LoweredSlice& shared = slice(job, plan);
-  const LoweringContext context = context_of(model_, stack_, program_.job, program_.plan, &program_.blocks);
+  LoweringContext context = context_of(model_, stack_, program_.job, program_.plan, &program_.blocks);
+  context.pool_multicasts = multicasts(cluster_.second_tier) && !job.is_inference();
   PlanLowering lowering(program_, context, shared, partition_);
   lowering.partition();
   return lowering.may_fit(lowest_memory, capacity);

@@ -1,6 +1,7 @@
 // Offloaded weights that replicas load together from a pool of memory.
 #include <algorithm>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -113,6 +114,79 @@ TEST(PoolLoads, replicas_store_one_copy) {
     EXPECT_NEAR(stored(together), weights / 16.0, 1e-9 * weights) << zero;
     EXPECT_NEAR(stored(program_of(c)), zero == 3 ? weights / 16.0 : weights, 1e-9 * weights) << zero;
   }
+}
+
+// Two copies of shards on the devices, one in the pool: of 2 bytes a weight each of 16 ranks stores a sixteenth.
+TEST(PoolLoads, copies_of_shards_store_one_copy) {
+  test::Case c = job_on(pool_cluster(true, true));
+  c.plan.zero = 3;
+  c.plan.shard = 8;
+  const Program program = program_of(c);
+  const double weights = 2.0 * program.classes.front().parameters;
+  EXPECT_NEAR(program.memory[0].offloaded.value(), weights / 16.0, 1e-9 * weights);
+}
+
+// Bytes of all ranks in the second tier.
+double in_the_tier(const Program& program) {
+  double sum = 0;
+  for (const MemoryNeed& need : program.memory) { sum += need.offloaded.value(); }
+  return sum * static_cast<double>(program.plan.replicas() * program.plan.tp);
+}
+
+// Bytes of the weights of all ranks of one replica.
+double weights_of_a_replica(const Program& program) {
+  double sum = 0;
+  for (const RankClassId of_stage : program.class_of_stage) { sum += program.classes[of_stage].parameters; }
+  return 2.0 * sum * static_cast<double>(program.plan.tp);
+}
+
+// The weights of the model are there once, whatever the degrees; without a multicast once for each replica up to
+// ZeRO 2. What the devices hold is the same.
+TEST(PoolLoads, the_pool_has_one_copy_of_the_weights_of_replicas) {
+  for (const auto& [tp, pp] : {std::pair{1, 1}, {2, 1}, {1, 2}, {2, 4}}) {
+    for (const int zero : {0, 1, 2, 3}) {
+      test::Case c = job_on(pool_cluster(true, true));
+      c.plan.tp = tp;
+      c.plan.pp = pp;
+      c.plan.dp = 16 / (tp * pp);
+      c.plan.zero = zero;
+      const Program together = program_of(c);
+      c.cluster.second_tier.levels = {};
+      const Program alone = program_of(c);
+      const double weights = weights_of_a_replica(together);
+      const auto copies = static_cast<double>(zero == 3 ? 1 : c.plan.dp);
+      EXPECT_NEAR(in_the_tier(together), weights, 1e-9 * weights) << tp << " " << pp << " " << zero;
+      EXPECT_NEAR(in_the_tier(alone), copies * weights, 1e-9 * copies * weights) << tp << " " << pp << " " << zero;
+      for (std::size_t stage = 0; stage < together.memory.size(); ++stage) {
+        EXPECT_EQ(together.memory[stage].total(), alone.memory[stage].total());
+      }
+    }
+  }
+}
+
+// Sixteen experts over four ranks each: four copies of experts, sixteen of the other weights. Optimizer states are not
+// shared: they are there as often as ranks keep them.
+TEST(PoolLoads, experts_are_there_once_and_states_for_every_rank) {
+  test::Case c = job_on(pool_cluster(true, true));
+  c.model.experts = {};
+  c.model.experts.count = 16;
+  c.model.experts.active = 2;
+  c.model.experts.ffn = 512;
+  c.model.experts.every = 1;
+  c.plan.ep = 4;
+  const Program weights_only = program_of(c);
+  c.plan.offload.optimizer = true;
+  const Program with_states = program_of(c);
+  c.cluster.second_tier.levels = {};
+  c.plan.offload.weights = false;
+  const Program states_only = program_of(c);
+  const RankClass& rank = weights_only.classes.front();
+  ASSERT_GT(rank.expert_parameters, 0.0);
+  const double expected = 2.0 * (rank.parameters / 16.0 + rank.expert_parameters / 4.0);
+  EXPECT_NEAR(weights_only.memory[0].offloaded.value(), expected, 1e-9 * expected);
+  const double states = states_only.memory[0].offloaded.value();
+  ASSERT_GT(states, 0.0);
+  EXPECT_NEAR(with_states.memory[0].offloaded.value(), expected + states, 1e-9 * (expected + states));
 }
 
 }  // namespace

@@ -92,15 +92,29 @@ std::string failure_lines(const Campaign& campaign) {
   return text;
 }
 
+// "+0.33 days"; a change too small to show has no sign.
+std::string more_days(double days) {
+  constexpr double kShown = 0.005;
+  return std::abs(days) < kShown ? std::string("0.00 days") : fmt::format("{:+.2f} days", days);
+}
+
 std::string checkpoint_lines(const Campaign& campaign) {
   const auto& facts = campaign.checkpoint;
-  std::string text = line("checkpoints", fmt::format("every {}: {} ({} per device), pause {}, flush {}, load {}",
-                                                     format_seconds(facts.interval), format_bytes(facts.total),
-                                                     format_bytes(facts.per_device), format_seconds(facts.pause),
-                                                     format_seconds(facts.flush), format_seconds(facts.load)));
-  text += line("", fmt::format("half the interval {:+.2f} days, twice {:+.2f} days; storage {} (needed {}); keep {}",
-                               facts.halved - campaign.days.p50, facts.doubled - campaign.days.p50,
-                               format_rate(facts.storage), format_rate(facts.needed), facts.kept));
+  const bool is_taken = is_finite(facts.interval) && facts.interval > Seconds(0);
+  std::string text = line(
+      "checkpoints", fmt::format("{}: {} ({} per device), pause {}, flush {}, load {}",
+                                 is_taken                    ? "every " + format_seconds(facts.interval)
+                                 : is_finite(facts.interval) ? "free, at any time"
+                                                             : "none: nothing fails",
+                                 format_bytes(facts.total), format_bytes(facts.per_device), format_seconds(facts.pause),
+                                 format_seconds(facts.flush), format_seconds(facts.load)));
+  if (!is_taken) { return text; }
+  const std::string other =
+      facts.halved > 0.0 ? fmt::format("half the interval {}, twice {}; ", more_days(facts.halved - campaign.days.p50),
+                                       more_days(facts.doubled - campaign.days.p50))
+                         : std::string();
+  text += line("", fmt::format("{}storage {} (needed {}); keep {}", other, format_rate(facts.storage),
+                               format_rate(facts.needed), facts.kept));
   if (facts.memory_interval) {
     text += line("", fmt::format("copies in memory every {}; {} of failures leave one",
                                  format_seconds(*facts.memory_interval), percent(facts.recoverable)));
@@ -159,14 +173,17 @@ std::string changes_table(const Campaign& campaign) {
 std::string simulation_lines(const Campaign& campaign) {
   if (!campaign.simulation) { return {}; }
   const auto& runs = *campaign.simulation;
-  const double errors =
-      runs.standard_error_days > 0.0 ? (runs.mean_days - runs.closed_form_days) / runs.standard_error_days : 0.0;
+  constexpr double kRounding = 1e-9;  // without chance the two differ by rounding
+  const double errors = runs.standard_error_days > kRounding * runs.mean_days
+                            ? (runs.mean_days - runs.closed_form_days) / runs.standard_error_days
+                            : 0.0;
   const std::string agreement = runs.note.empty() ? fmt::format(": {:+.1f} standard errors", errors) : std::string();
   return line("simulated",
-              fmt::format("{} campaigns by events: mean {:.4g} days +- {:.2g} (closed form {:.4g}{}), p10 {:.4g}, p50 "
+              fmt::format("{} by events: mean {:.4g} days +- {:.2g} (closed form {:.4g}{}), p10 {:.4g}, p50 "
                           "{:.4g}, p90 {:.4g}, {:.0f} interruptions",
-                          grouped(runs.campaigns), runs.mean_days, runs.standard_error_days, runs.closed_form_days,
-                          agreement, runs.days.p10, runs.days.p50, runs.days.p90, runs.interruptions)) +
+                          counted(runs.campaigns, "campaign"), runs.mean_days, runs.standard_error_days,
+                          runs.closed_form_days, agreement, runs.days.p10, runs.days.p50, runs.days.p90,
+                          runs.interruptions)) +
          (runs.note.empty() ? std::string() : line("", runs.note));
 }
 
@@ -178,8 +195,9 @@ std::string wide_area_lines(const Campaign& campaign) {
                                 counted(area.sites, "site"), counted(area.local_steps, "local step"), area.aggregate,
                                 format_seconds(area.round), format_seconds(area.exchange), format_seconds(area.exposed),
                                 percent(area.compute_utilization)));
-  text += line("", fmt::format("{} per site and round, {:.4g} times less than gradients in bf16 at every step; "
-                               "synchronous training over the same links: utilization {}, {:.3g} times the time to the "
+  text += line("", fmt::format("{} sent per site and round, {:.4g} times less than gradients in bf16 at every step; "
+                               "synchronous training over the same links, 2/3 of each step hides its exchange: "
+                               "utilization {}, {:.3g} times the time to the "
                                "same loss (assumed: {:g} times the tokens with local steps)",
                                format_bytes(area.sent_per_round), area.reduction, percent(area.synchronous_utilization),
                                area.faster_than_synchronous, area.loss_factor));
@@ -188,8 +206,10 @@ std::string wide_area_lines(const Campaign& campaign) {
 
 std::string header(const Campaign& campaign, TextStyle style) {
   const auto& estimate = campaign.estimate;
-  std::string text = bold(fmt::format("{} tokens of {} on {} of {}", format_count(campaign.tokens, 4), estimate.model,
-                                      counted(estimate.devices, "device"), estimate.cluster),
+  const std::string sites =
+      campaign.wide_area ? fmt::format("each of {} with ", counted(campaign.wide_area->sites, "site")) : std::string();
+  std::string text = bold(fmt::format("{} tokens of {} on {}{} of {}", format_count(campaign.tokens, 4), estimate.model,
+                                      sites, counted(estimate.devices, "device"), estimate.cluster),
                           style) +
                      "\n";
   text += line("plan", plan_of(campaign));

@@ -64,10 +64,10 @@ std::string incidents_text(const results::IncidentFit& fit, TextStyle style) {
   if (!fit.to_tell.empty()) { text += "\n"; }
   for (const auto& one : fit.to_tell) {
     text += wrapped(
-        "", fmt::format("to tell {:.3g} from {:.3g}: about {:.0f} incidents at the lower rate (significance 5 %, "
-                        "power 80 %); {}",
-                        fit.all.rate, one.other_rate, std::ceil(one.incidents),
-                        one.told ? "this list excludes it" : "this list does not"));
+        "", fmt::format("to tell {:.3g} from {:.3g} by two lists of equal length: about {} at the lower rate "
+                        "(significance 5 %, power 80 %); the 95 % interval of this list alone {}",
+                        fit.all.rate, one.other_rate, counted(std::llround(std::ceil(one.incidents)), "incident"),
+                        one.told ? "excludes it" : "does not exclude it"));
   }
   return text;
 }

@@ -65,7 +65,7 @@ Result<void> BuiltPool::finish() {
       *in.model, in.cluster, in.stack, job, plan(),
       PriceOptions{in.settings.largest_graph, exact, in.settings.speculative_tokens, tokens_per_step(in.settings),
                    in.settings.draft_layers, in.settings.expert_layer_host, in.settings.expert_rate,
-                   in.settings.expert_math_rate, in.settings.draft_host});
+                   in.settings.expert_math_rate, in.settings.draft_host, in.settings.sequence_host});
   const std::int64_t ranks = in.degrees.attention_dp;
   constexpr std::int64_t kMostActivated = 16384;
   memory_ = price_->memory(std::min(in.settings.max_batched_tokens, kMostActivated) * ranks);
@@ -84,6 +84,7 @@ Result<void> BuiltPool::finish() {
                             in.cluster.accelerator.name));
   }
   shape_.prompt_host = ticks_of(in.settings.prompt_host);
+  shape_.token_host = in.prefill_only ? 0 : ticks_of(in.settings.token_host);
   shape_.step_host = ticks_of(in.settings.step_host / tokens_per_step(in.settings));
   shape_.prefill_only = in.prefill_only;
   if (auto ok = add_tiers(); !ok) { return ok; }

@@ -184,6 +184,7 @@ void Engine::start_mixed(Ticks now, bool with_decodes) {
   const std::int64_t decodes = with_decodes ? decodes_ : 0;
   const Ticks time = price_.mixed({chunks_, decodes, with_decodes ? contexts_ + decodes_ : 0, sampling});
   work_ = Work::mixed;
+  sampling_ = sampling;
   with_decodes_ = with_decodes;
   steps_ = 1;
   end_ = now + swaps_ + shape_.step_host + time;
@@ -251,6 +252,14 @@ void Engine::commit_decodes(std::int64_t steps) {
   totals_.generated += steps * (settings_.scheduler == Scheduler::static_batch ? static_alive_ : decodes_);
 }
 
+// The server sends the tokens of an iteration when it has sent all before: after each, its end is max(end, end of the
+// iteration) + its tokens' time. Iterations of a jump become longer, so that the first or the last one decides.
+void Engine::stream(std::int64_t steps, std::int64_t tokens) {
+  const Ticks time = tokens * shape_.token_host;
+  const Ticks first = work_ == Work::decode ? start_ + line_.of_steps(1, decodes_) : end_;
+  streamed_ = std::max({streamed_ + steps * time, first + steps * time, end_ + time});
+}
+
 void Engine::advance() {
   ORRERY_ASSERT(work_ != Work::none);
   ended_.clear();
@@ -261,24 +270,26 @@ void Engine::advance() {
   totals_.busy_s += time;
   totals_.running_integral += time * static_cast<double>(running());
   totals_.block_integral += time * static_cast<double>(used_);
-  if (work_ == Work::decode || with_decodes_) { commit_decodes(steps_); }
   const bool mixed = work_ == Work::mixed;
+  const bool is_static = settings_.scheduler == Scheduler::static_batch;
+  stream(steps_, mixed ? sampling_ : is_static ? static_alive_ : decodes_);
+  if (!mixed || with_decodes_) { commit_decodes(steps_); }
   while (!finishes_.empty() && finishes_.top().step <= step_) {
     const Finish finish = finishes_.top();
     finishes_.pop();
-    if (is_here(finish.slot, finish.admission)) { leave(finish.slot, now); }
+    if (is_here(finish.slot, finish.admission)) { leave(finish.slot); }
   }
   if (mixed) {
     ++totals_.mixed_iterations;
     totals_.prefill_s += time;
-    finish_chunks(now);
+    finish_chunks();
   }
   with_decodes_ = false;
   look(mixed || running() == 0);
   plan(now);
 }
 
-void Engine::finish_chunks(Ticks now) {
+void Engine::finish_chunks() {
   for (const Planned& planned : planned_) {
     Sequence& s = slots_[planned.slot];
     s.computed += planned.tokens;
@@ -287,12 +298,12 @@ void Engine::finish_chunks(Ticks now) {
     Outcome& outcome = outcomes_[static_cast<std::size_t>(s.request)];
     ++s.generated;
     ++totals_.generated;
-    if (s.generated == 1) { outcome.first = now; }
+    if (s.generated == 1) { outcome.first = streamed_; }
     std::erase(prefilling_, planned.slot);
     s.decodes = true;
     join(planned.slot);
     const Request& request = workload_.requests[static_cast<std::size_t>(s.request)];
-    if (s.generated == request.output || shape_.prefill_only) { leave(planned.slot, now); }
+    if (s.generated == request.output || shape_.prefill_only) { leave(planned.slot); }
   }
 }
 
@@ -308,10 +319,10 @@ void Engine::join(std::uint32_t slot) {
   finishes_.push({s.joined + outputs_left(s), s.admission, slot});
 }
 
-void Engine::leave(std::uint32_t slot, Ticks now) {
+void Engine::leave(std::uint32_t slot) {
   Sequence& s = slots_[slot];
   ended_.push_back(s.request);
-  outcomes_[static_cast<std::size_t>(s.request)].last = now;
+  outcomes_[static_cast<std::size_t>(s.request)].last = streamed_;
   if (settings_.scheduler == Scheduler::static_batch) {  // its place computes on until the batch has ended
     --static_alive_;
   } else {

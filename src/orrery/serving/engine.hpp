@@ -51,6 +51,7 @@ struct EngineShape {
   std::int64_t ranks = 1;        // of data-parallel attention: each has a token budget and sequences of its own
   Ticks step_host = 0;           // of each iteration
   Ticks prompt_host = 0;         // to tokenise a token of a prompt, before the queue, one prompt after the other
+  Ticks token_host = 0;          // to stream a token, one after the other, while the engine runs on
   std::vector<CacheTier> tiers;  // at most kTiers
   Ticks swap_token = 0;          // to copy the keys and values of a token to the host, or back
   Jumps jumps = Jumps::aggregated;
@@ -169,9 +170,10 @@ class Engine {
   [[nodiscard]] std::int64_t steps_without_shortage(std::int64_t most) const;
   void shorten(Ticks now);
   void commit_decodes(std::int64_t steps);
-  void finish_chunks(Ticks now);
+  void stream(std::int64_t steps, std::int64_t tokens);
+  void finish_chunks();
   void join(std::uint32_t slot);
-  void leave(std::uint32_t slot, Ticks now);
+  void leave(std::uint32_t slot);
   void release(Sequence& sequence);
   std::uint32_t new_slot();
   std::uint32_t last_admitted();
@@ -220,7 +222,8 @@ class Engine {
   bool with_decodes_ = false;
   bool blocked_ = false;  // no request can be admitted before one ends
   Ticks start_ = 0, end_ = kNever;
-  std::int64_t steps_ = 0;
+  std::int64_t steps_ = 0, sampling_ = 0;  // sampling_: tokens of a mixed iteration
+  Ticks streamed_ = 0;                     // when the server has sent all tokens so far
   DecodeLine line_;
   std::vector<Planned> planned_;
   std::vector<Chunk> chunks_;

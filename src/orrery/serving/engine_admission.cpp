@@ -115,7 +115,7 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
     outcome.cached = offer.hit_tokens;
     outcome.cached_blocks = found_blocks(request, offer);
   }
-  if (waiting.arrives) { outcome.first = now; }
+  if (waiting.arrives) { outcome.first = std::max(now, streamed_); }
   if (waiting.kept > 0 && waiting.generated > 0 && shape_.swap_token > 0) {
     swaps_ += waiting.kept * shape_.swap_token;
   }

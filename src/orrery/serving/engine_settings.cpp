@@ -27,12 +27,18 @@ void add_prices(Record<EngineSettings>& record) {
                 {.min = 0.05, .max = 1.0})
       .optional("expert_math_rate", &E::expert_math_rate, "the same of the rate of arithmetic",
                 {.min = 0.05, .max = 1.0})
+      .optional("sequence_host", &E::sequence_host,
+                "host time for each sequence of an iteration (sampler, scheduler) that the device waits for")
       .optional("draft_host", &E::draft_host,
                 "host time for each sequence of an iteration with drafts that the device waits for")
       .optional("transfer_setup", &E::transfer_setup,
                 "time of a request between a prefill and a decode engine (handshake, polling), besides its bytes")
       .optional("prompt_host", &E::prompt_host,
                 "host time to tokenise a token of a prompt; an engine's server tokenises one prompt after the other")
+      .optional(
+          "token_host", &E::token_host,
+          "host time to detokenise and stream a token; an engine's server streams one token after the other, while "
+          "the engine runs on")
       .optional("request_overhead", &E::request_overhead,
                 "time of a request outside the engine before its first token, whatever its length (HTTP)");
 }

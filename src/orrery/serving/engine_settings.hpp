@@ -58,6 +58,8 @@ struct EngineSettings {
   double expert_rate = 1.0;             // see its help
   double expert_math_rate = 1.0;        // see its help
   Seconds prompt_host;                  // to tokenise a token of a prompt, before the queue, one prompt after the other
+  Seconds token_host;                   // to detokenise and send a token, one after the other, while the engine runs on
+  Seconds sequence_host;                // of each sequence of an iteration that gets a token
   Seconds draft_host;                   // of each sequence of an iteration with drafts
   Seconds transfer_setup{2e-3};         // of a request between a prefill and a decode engine, besides its bytes
   Seconds request_overhead;             // of a request, before it is in the queue and after its first token

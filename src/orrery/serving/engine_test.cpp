@@ -69,6 +69,7 @@ RandomCase random_case() {
   }
   c.fleet.shape.ranks = *rc::gen::element<std::int64_t>(1, 1, 3);
   c.fleet.shape.prompt_host = *rc::gen::element<Ticks>(0, 0, ticks_of(Seconds(20e-6)));
+  c.fleet.shape.token_host = *rc::gen::element<Ticks>(0, ticks_of(Seconds(1e-3)), ticks_of(Seconds(20e-3)));
   c.fleet.shape.swap_token = s.preemption == Preemption::swap ? 1000 : 0;
   c.fleet.price.line = *rc::gen::element<std::int64_t>(50, 1000, 1 << 20);
   c.fleet.replicas = *rc::gen::element<std::int64_t>(1, 3);

@@ -173,7 +173,8 @@ class FleetSimulation {
       const Ticks engine = engines_.empty() ? kNever : engines_.top().at;
       const Ticks station = stations_.next();
       const Ticks prompt = prompts_.empty() ? kNever : prompts_.top().at;
-      const Ticks now = std::min({arrival, station, prompt, transfer, engine});
+      const Ticks answer = answers_.empty() ? kNever : answers_.top().at;
+      const Ticks now = std::min({arrival, station, prompt, transfer, engine, answer});
       if (now == kNever) { break; }
       if (scale(now)) { continue; }
       if (now > static_cast<Ticks>(kLongestSeconds * kTicksPerSecond)) {
@@ -188,6 +189,9 @@ class FleetSimulation {
         take_prompts(now);
       } else if (transfer == now) {
         take_transfers(now);
+      } else if (answer == now) {
+        end(answers_.top().what, now);
+        answers_.pop();
       } else if (!advance_engine()) {
         return fail("interrupted");
       }
@@ -357,7 +361,10 @@ class FleetSimulation {
     Engine& engine = front.engine(i);
     engine.advance();
     for (const std::int64_t request : engine.ended()) {
-      if (is_last) {
+      const Ticks last = run_.outcomes[static_cast<std::size_t>(request)].last;
+      if (is_last && last > due.at) {
+        answers_.push({last, request});
+      } else if (is_last) {
         end(request, due.at);
       } else {
         hand_over(i, request, due.at);
@@ -419,6 +426,7 @@ class FleetSimulation {
   std::vector<Front> fronts_;
   Stations stations_;
   Dues timed_, prompts_, transfers_, engines_;
+  Dues answers_;  // requests whose last token is on its way
   std::vector<Ticks> scheduled_, sending_;
   std::vector<std::size_t> woken_;
   std::vector<std::int32_t> waits_for_;  // [request], if some follow others

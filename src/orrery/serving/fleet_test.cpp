@@ -71,6 +71,41 @@ TEST(Tokenising, prompts_wait_for_those_before_them) {
   EXPECT_NEAR(seconds_of(two.outcomes[1].first), 120e-3, 1e-12);
 }
 
+// A server sends one token after the other. The prompt of a token takes 10.1 ms. At 50 ms a token the server is the
+// bottleneck: 4 tokens are sent at 60.1, 110.1, 160.1 and 210.1 ms, while the engine is done after 40.2 ms. At 1 ms the
+// engine is: the first token is sent at 11.1 ms, the last one 1 ms after the engine, whose 3 decode steps take 10.02 ms
+// and 2, 3 and 4 positions of 0.1 us.
+TEST(Streaming, tokens_wait_for_those_before_them_while_the_engine_runs_on) {
+  TestFleet fleet;
+  Workload load = load_of(1, 0.0, 1, 4, 1.0, 1), again = load;
+  fleet.shape.token_host = ticks_of(Seconds(50e-3));
+  const FleetRun slow = fleet.run(load);
+  EXPECT_NEAR(seconds_of(slow.outcomes[0].first), 60.1e-3, 1e-12);
+  EXPECT_NEAR(seconds_of(slow.outcomes[0].last), 210.1e-3, 1e-12);
+  EXPECT_NEAR(slow.engines[0].busy_s, 40.1609e-3, 1e-12);
+  fleet.shape.token_host = ticks_of(Seconds(1e-3));
+  const FleetRun fast = fleet.run(again);
+  EXPECT_NEAR(seconds_of(fast.outcomes[0].first), 11.1e-3, 1e-12);
+  EXPECT_NEAR(seconds_of(fast.outcomes[0].last), 41.1609e-3, 1e-12);
+}
+
+// A client sends its next request when the last token is sent: 8 clients of a server that is the bottleneck get its
+// rate.
+TEST(Streaming, a_closed_loop_gets_at_most_the_rate_of_the_server) {
+  TestFleet fleet;
+  fleet.shape.token_host = ticks_of(Seconds(5e-3));
+  LoadOptions options;
+  options.requests = 200;
+  options.clients = 8;
+  options.input = 10;
+  options.output = 50;
+  Workload load = generated(options);
+  const FleetRun run = fleet.run(load);
+  const double rate = 200.0 * 50.0 / seconds_of(run.end);
+  EXPECT_LE(rate, 200.0);
+  EXPECT_GE(rate, 0.98 * 200.0);
+}
+
 // Tiers without room change nothing, bit for bit.
 RC_GTEST_PROP(Tiers, tiers_of_no_size_are_no_tiers, ()) {
   RandomCase c = random_case();

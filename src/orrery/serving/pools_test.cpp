@@ -64,6 +64,7 @@ Pools random_pools(const RandomCase& c) {
   Pools pools;
   pools.prefill = c.fleet;
   pools.decode = c.fleet;
+  pools.prefill.shape.token_host = 0;  // its tokens are sent by the decode engine
   pools.prefill.replicas = *rc::gen::element<std::int64_t>(1, 2);
   pools.decode.settings.max_sequences = *rc::gen::inRange<std::int64_t>(1, 10);
   pools.options = c.fleet.options;

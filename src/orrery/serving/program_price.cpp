@@ -195,7 +195,7 @@ DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
   DecodeLine line = core_line(sequences, contexts);
   const std::int64_t positions = (1 + options_.drafts) * sequences;
   const Table& t = table(captured_size(per_rank(positions), options_.largest_graph));
-  line.at += ticks_of(t.decode + t.head);
+  line.at += ticks_of(t.decode + t.head + real(per_rank(sequences)) * options_.sequence_host);
   if (options_.drafts == 0) { return line; }
   const Table& draft = table(captured_size(per_rank(sequences), options_.largest_graph));
   const double part = options_.draft_layers / static_cast<double>(model_.layers);
@@ -291,6 +291,7 @@ Ticks ProgramPrice::mixed(const MixedStep& step) {
   Seconds time = linear_time(of_rank);
   if (of_rank > mean) { time += expert_time(mean) - expert_time(of_rank); }
   if (step.sampling > 0) { time += table(captured_size(per_rank(step.sampling), options_.largest_graph)).head; }
+  time += real(per_rank(step.sampling)) * options_.sequence_host;
   time += prompt_time(step.chunks);
   // A prompt of which one token is left joins a captured decode step.
   Ticks ticks = ticks_of(longest > 1 ? max(time, prompt_host_) : time);

@@ -42,7 +42,8 @@ struct PriceOptions {
   // Of grouped GEMMs by kernels of generations before 4-bit matrix units, and of narrow weights: parts of the rates of
   // memory and arithmetic.
   double expert_rate = 1.0, expert_math_rate = 1.0;
-  Seconds draft_host;  // of the host, for each sequence of an iteration with drafts
+  Seconds draft_host;     // of the host, for each sequence of an iteration with drafts
+  Seconds sequence_host;  // of the host, for each sequence that gets a token
 };
 
 // What one engine runs on.

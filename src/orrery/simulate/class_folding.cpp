@@ -186,6 +186,21 @@ std::vector<std::uint32_t> class_numbers(const ClassJob& job) {
   return classes;
 }
 
+// For each rank of a class, the members of its group in its block of a level; 0 for ranks without a group.
+std::vector<std::uint32_t> members_near(const PoolBlocks& blocks, std::size_t level, const ClassJob& job, std::size_t c,
+                                        const GroupFamily& family) {
+  std::unordered_map<std::uint64_t, std::unordered_map<std::uint32_t, std::uint32_t>> counts;  // by group and block
+  std::vector<std::uint32_t> near;
+  for (std::uint32_t rank = job.first_rank(c); rank < job.first_rank(c) + job.class_ranks; ++rank) {
+    const auto group = job.group_of(family, rank);
+    if (group && !counts.contains(*group)) {
+      counts[*group] = blocks.members_by_block(level, list_of(job.members(family, *group)));
+    }
+    near.push_back(group ? counts[*group][blocks.block(level, rank)] : 0);
+  }
+  return near;
+}
+
 // Whether the members of a group that access the same bytes are as many near every rank of a class.
 bool has_even_groups(const PoolBlocks& blocks, const ClassJob& job) {
   for (std::size_t c = 0; c < job.classes.size(); ++c) {
@@ -194,17 +209,10 @@ bool has_even_groups(const PoolBlocks& blocks, const ClassJob& job) {
       const bool is_new = std::find(families.begin(), families.end(), task.group - 1) == families.end();
       if (is_combined(task) && task.group != kWholeMachine && is_new) { families.push_back(task.group - 1); }
     }
-    const std::uint32_t first = job.first_rank(c);
     for (const std::uint32_t number : families) {
-      const GroupFamily& family = job.families[number];
-      const auto near = [&](std::size_t level, std::uint32_t rank) {
-        const auto group = job.group_of(family, rank);
-        return group ? blocks.near(level, rank, list_of(job.members(family, *group))) : 0;
-      };
       for (std::size_t level = 0; level < blocks.levels(); ++level) {
-        for (std::uint32_t rank = first + 1; rank < first + job.class_ranks; ++rank) {
-          if (near(level, rank) != near(level, first)) { return false; }
-        }
+        const auto near = members_near(blocks, level, job, c, job.families[number]);
+        if (std::count(near.begin(), near.end(), near.front()) != std::ssize(near)) { return false; }
       }
     }
   }

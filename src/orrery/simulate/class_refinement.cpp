@@ -62,6 +62,8 @@ class ColourRefinement {
     std::vector<std::uint32_t> of;                    // by rank: index into `members`, or kNoGroup
     std::vector<std::vector<std::uint32_t>> members;  // ranks
     std::vector<std::uint32_t> shapes, colours;       // by group
+    // On a pool, by level and rank: members of its group in its block.
+    std::vector<std::vector<std::uint32_t>> near;
   };
 
   static void add_once(std::vector<std::uint32_t>& list, std::uint32_t number) {
@@ -113,6 +115,17 @@ class ColourRefinement {
       groups.shapes.push_back(shapes.of(words));
       groups.members.push_back(std::move(members));
     }
+    count_members(groups);
+  }
+
+  void count_members(Groups& groups) const {
+    for (std::size_t level = 0; pool_ != nullptr && level < pool_->levels(); ++level) {
+      auto& near = groups.near.emplace_back(job_.ranks());
+      for (const auto& members : groups.members) {
+        const auto counts = pool_->members_by_block(level, members);
+        for (const std::uint32_t member : members) { near[member] = counts.at(pool_->block(level, member)); }
+      }
+    }
   }
 
   // Shape, and the colours of all members.
@@ -146,7 +159,7 @@ class ColourRefinement {
     for (const std::uint32_t family : uses.combined) {
       const Groups& groups = groups_[family];
       for (std::size_t level = 0; groups.of[rank] != kNoGroup && level < pool_->levels(); ++level) {
-        words.push_back(pool_->near(level, rank, groups.members[groups.of[rank]]));
+        words.push_back(groups.near[level][rank]);
       }
     }
     for (const std::uint32_t node : uses.messages) {

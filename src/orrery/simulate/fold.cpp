@@ -48,6 +48,7 @@ class Refinement {
       pool_.emplace(job.cluster.second_tier.levels, std::move(devices));
     }
     for (std::uint32_t rank = 0; rank < graphs_.size(); ++rank) { list_groups(rank); }
+    if (pool_) { count_members(); }
     Numbering numbers;
     std::unordered_map<const RankGraph*, std::uint32_t> known;  // graphs that ranks share are compared once
     for (std::uint32_t rank = 0; rank < graphs_.size(); ++rank) {
@@ -155,14 +156,24 @@ class Refinement {
     return words;
   }
 
-  // On a pool: what the blocks of a rank consist of, and how many members of its groups are in them.
-  void add_blocks(std::uint32_t rank, const std::vector<std::vector<std::uint32_t>>& blocks, Words& words) const {
-    for (std::size_t level = 0; level < blocks.size(); ++level) {
-      words.push_back(blocks[level][rank]);
-      for (const std::uint32_t group : groups_[rank]) {
-        if (group != kWholeMachine) { words.push_back(pool_->near(level, rank, job_.job.groups[group - 1].ranks)); }
+  // Members of the groups of each rank that are in its blocks.
+  void count_members() {
+    for (const auto& list : groups_) { near_.emplace_back(pool_->levels() * list.size()); }
+    for (const auto& [group, users] : members_) {
+      for (std::size_t level = 0; group != kWholeMachine && level < pool_->levels(); ++level) {
+        auto counts = pool_->members_by_block(level, job_.job.groups[group - 1].ranks);
+        for (const auto& [rank, its_role] : users) {
+          near_[rank][level * groups_[rank].size() + its_role] = counts[pool_->block(level, rank)];
+        }
       }
     }
+  }
+
+  // On a pool: what the blocks of a rank consist of, and how many members of its groups are in them.
+  void add_blocks(std::uint32_t rank, const std::vector<std::vector<std::uint32_t>>& blocks, Words& words) const {
+    if (!pool_) { return; }
+    for (const auto& level : blocks) { words.push_back(level[rank]); }
+    words.insert(words.end(), near_[rank].begin(), near_[rank].end());
   }
 
   void refine() {
@@ -197,6 +208,7 @@ class Refinement {
   std::optional<PoolBlocks> pool_;
   std::vector<std::vector<std::uint32_t>> groups_;                                         // by rank
   std::map<std::uint32_t, std::vector<std::pair<std::uint32_t, std::uint32_t>>> members_;  // by group: rank, role
+  std::vector<std::vector<std::uint32_t>> near_;  // on a pool, by rank: of each of its groups, level by level
   std::map<std::uint32_t, std::uint32_t> group_class_;
   std::vector<std::uint32_t> classes_;
   std::size_t count_ = 0;

@@ -62,6 +62,13 @@ std::vector<std::vector<PoolPlaces::Place>> PoolBlocks::places(std::span<const s
   return made;
 }
 
+std::unordered_map<std::uint32_t, std::uint32_t> PoolBlocks::members_by_block(
+    std::size_t level, std::span<const std::uint32_t> members) const {
+  std::unordered_map<std::uint32_t, std::uint32_t> counts;
+  for (const std::uint32_t member : members) { ++counts[block(level, member)]; }
+  return counts;
+}
+
 std::uint32_t PoolBlocks::near(std::size_t level, std::uint32_t rank, std::span<const std::uint32_t> members) const {
   return static_cast<std::uint32_t>(std::count_if(members.begin(), members.end(), [&](std::uint32_t member) {
     return block(level, member) == block(level, rank);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "orrery/hardware/cluster.hpp"
@@ -28,13 +29,17 @@ class PoolBlocks {
   // By level and colour, if they are. Colours are numbered in the order of their first ranks.
   [[nodiscard]] std::vector<std::vector<PoolPlaces::Place>> places(std::span<const std::uint32_t> colours) const;
 
-  // Members of a group in the block of a rank.
-  [[nodiscard]] std::uint32_t near(std::size_t level, std::uint32_t rank, std::span<const std::uint32_t> members) const;
-
- private:
   [[nodiscard]] std::uint32_t block(std::size_t level, std::uint32_t rank) const {
     return devices_[rank] / sizes_[level];
   }
+
+  // Members of a group in each block that has any, by block. In time in proportion to the members.
+  [[nodiscard]] std::unordered_map<std::uint32_t, std::uint32_t> members_by_block(
+      std::size_t level, std::span<const std::uint32_t> members) const;
+  // The same for the block of one rank.
+  [[nodiscard]] std::uint32_t near(std::size_t level, std::uint32_t rank, std::span<const std::uint32_t> members) const;
+
+ private:
   [[nodiscard]] std::vector<std::vector<std::uint32_t>> ranks_by_block(std::size_t level) const;
 
   std::vector<std::uint32_t> sizes_;  // of blocks, by level

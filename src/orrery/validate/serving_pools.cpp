@@ -144,6 +144,7 @@ void set_sglang_dynamo(const ServingRow& row, std::string_view pool, const servi
 
 void set_dynamo_pool(const ServingRow& row, std::string_view pool, const serving::Degrees& degrees,
                      serving::EngineSettings& settings) {
+  settings.token_host = {};  // Dynamo's own front ends stream tokens
   if (settings.name == "tensorrt-llm") { set_trtllm_pool(row, pool, degrees, settings); }
   if (settings.name == "sglang") { set_sglang_dynamo(row, pool, degrees, settings); }
 }

@@ -228,7 +228,9 @@ class RowRun {
     inputs.job.precision = *precision;
     inputs.job.formats.weights = stored_format(row_.precision, *precision);
     inputs.degrees = degrees;
-    if (row_.load_kind == "static_batch" || row_.load_kind == "burst") { inputs.settings.prompt_host = {}; }
+    if (row_.load_kind == "static_batch" || row_.load_kind == "burst") {
+      inputs.settings.prompt_host = inputs.settings.token_host = {};
+    }
     inputs.prefill_only = inputs.name == "prefill";
     auto pool = serving::BuiltPool::build(std::move(inputs));
     if (!pool) { return pool.error().diagnostics.front().message; }

@@ -80,13 +80,18 @@ Linear projection(const Linear::Names& names, const Model& model, const Sizes& z
 }
 
 // Copies of a prompt between the layout of tokens, which GEMMs have, and that of heads, which attention and the cache
-// have: queries, keys and values into heads (one kernel), keys and values into the cache (one each).
-void append_split(std::vector<Operator>& list, const Sizes& z, const CoreTensors& t) {
+// have: queries, keys and values into heads (one kernel), keys and values into the cache (one each). In place: one
+// kernel rotates queries and keys where they are and writes keys and values to the cache.
+void append_copies(std::vector<Operator>& list, const Sizes& z, const CoreTensors& t, bool in_place) {
   const double kept = t.key + t.value;
   const double cached = kept / z.element * z.cache_element;
   const auto add = [&](std::string_view name, const Kernel& kernel) {
     list.push_back(streamed(OperatorTag::attention_projection, name, kernel, {}));
   };
+  if (in_place) {
+    add("attention.cache", stream(2.0 * (t.query + kept) + cached));
+    return;
+  }
   add("attention.split", stream(2.0 * (t.query + kept)));
   add("attention.cache", stream(kept + cached, 2));
 }
@@ -141,11 +146,13 @@ void append_attention(std::vector<Operator>& list, const Model& model, const har
                             2.0 * z.tokens * kFloat));
   }
   if (model.qk_norm) { list.push_back(head_norms("attention.qk_norm", model, z)); }
-  // An engine whose kernel of generated tokens rotates rotates a prompt where it splits queries, keys and values.
+  // An engine whose kernel of generated tokens rotates rotates a prompt in the kernel that splits it, or that writes
+  // its keys and values to the cache.
   const bool rotated_in_core = !z.training && stack.fusion.decode_rotary;
   if (model.position == Position::rotary && !rotated_in_core) { list.push_back(rotary(z, stack.fusion.elementwise)); }
-  const bool copies_heads = !z.training && !z.decoding && !stack.fusion.heads;
-  if (copies_heads) { append_split(list, z, t); }
+  const bool is_prompt = !z.training && !z.decoding;
+  const bool copies_heads = is_prompt && !stack.fusion.heads;
+  if (copies_heads || (is_prompt && rotated_in_core)) { append_copies(list, z, t, !copies_heads); }
   append_core(list, stack, z, core);
   if (copies_heads) { list.push_back(joined_heads(t)); }
   if (model.attention_gate) { list.push_back(output_gate(z)); }

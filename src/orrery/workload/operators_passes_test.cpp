@@ -88,7 +88,8 @@ TEST(Passes, generated_token_has_a_fused_core_whatever_the_stack) {
   EXPECT_EQ(find(layer_operators(tiny_llama(), megatron_2021(), step(7)), "attention.decode").forward.n, 7);
 }
 
-// A stack whose attention kernels rotate has no such kernel for requests; training has it.
+// A stack whose attention kernels rotate has no such kernel for requests; one that writes a prompt to the cache rotates
+// it in place. Training has it.
 TEST(Passes, rotary_positions_are_part_of_a_fused_core) {
   Stack fused;
   fused.fusion.decode_rotary = true;
@@ -97,11 +98,27 @@ TEST(Passes, rotary_positions_are_part_of_a_fused_core) {
     auto with = names(layer_operators(tiny_llama(), Stack{}, part));
     const auto rotary = std::find(with.begin(), with.end(), "attention.rotary");
     ASSERT_NE(rotary, with.end());
-    with.erase(rotary);
+    if (part.pass == Pass::prefill) {
+      *rotary = "attention.cache";
+    } else {
+      with.erase(rotary);
+    }
     EXPECT_EQ(without, with);
   }
   EXPECT_EQ(names(layer_operators(tiny_llama(), fused, slice(2, 4))),
             names(layer_operators(tiny_llama(), Stack{}, slice(2, 4))));
+}
+
+// Queries of 64 elements, keys and values of 32 each are read and written in place, and the latter to the cache.
+TEST(Passes, rotation_in_place_writes_the_cache) {
+  Stack fused;
+  fused.fusion.decode_rotary = true;
+  Slice part = prompt(4);
+  expect_kernel(find(layer_operators(tiny_llama(), fused, part), "attention.cache").forward, {0, (2 * 128 + 64) * 2},
+                "16 bits");
+  part.formats.cache = hardware::CacheFormat::fp8;
+  expect_kernel(find(layer_operators(tiny_llama(), fused, part), "attention.cache").forward, {0, 2 * 128 * 2 + 64},
+                "8 bits");
 }
 
 // 8 tokens: queries 64 elements, keys and values 32 each. Split: all read and written; cache: keys and values read, and
