@@ -99,6 +99,14 @@ Result<results::Simulation> simulate_graphs(const hardware::Cluster& cluster, co
   return simulation;
 }
 
+Result<void> options_need_alike_nodes(const hardware::Cluster& cluster, const simulate::SimulationFiles& files) {
+  if (files.copies > 1) { return require_alike_nodes(cluster, "--copies", "a job of copied ranks"); }
+  if (files.memory_over_time) { return require_alike_nodes(cluster, "--memory", "memory over time"); }
+  if (files.roofline) { return require_alike_nodes(cluster, "--roofline", "the roofline"); }
+  if (files.energy) { return require_alike_nodes(cluster, "--energy", "energy"); }
+  return {};
+}
+
 using SimulateOn =
     std::function<Result<results::Simulation>(const hardware::Cluster&, const simulate::SimulationFiles&)>;
 
@@ -129,7 +137,7 @@ Result<results::Simulation> simulate_on_cluster(const std::string& data_director
     }
     ORRERY_TRY(classes, class_files(*file, files));
     ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(classes.ranks())));
-    if (auto alike = require_alike_nodes(scaled, "--cluster", "a simulation of graphs"); !alike) {
+    if (auto alike = require_alike_nodes(scaled, "--cluster", "a simulation of classes of graphs"); !alike) {
       return tl::make_unexpected(std::move(alike).error());
     }
     const auto simulate_on = [&](const hardware::Cluster& machine,
@@ -151,8 +159,8 @@ Result<results::Simulation> simulate_on_cluster(const std::string& data_director
   ORRERY_TRY(graphs, simulate::graphs_of(workload));
   const auto ranks = static_cast<std::int64_t>(graphs.size()) * files.copies;
   ORRERY_TRY(scaled, catalogue.cluster(cluster, ranks));
-  if (auto alike = require_alike_nodes(scaled, "--cluster", "a simulation of graphs"); !alike) {
-    return tl::make_unexpected(std::move(alike).error());
+  if (auto valid = options_need_alike_nodes(scaled, files); !valid) {
+    return tl::make_unexpected(std::move(valid).error());
   }
   files.graphs = std::move(graphs);
   return explained(scaled, std::move(files),

@@ -142,6 +142,10 @@ class GraphReader {
     read(others);
   }
 
+  [[nodiscard]] bool has_rates_of(std::uint32_t rank, std::uint32_t other) const {
+    return job_.kernel_rates.empty() || job_.kernel_rates[rank] == job_.kernel_rates[other];
+  }
+
   void share(std::uint32_t place, const std::vector<std::uint32_t>& ranks, std::vector<std::uint32_t>& others) {
     const ReadGraph& read = graphs_[place];
     std::set<std::uint32_t> peers, used;
@@ -152,7 +156,7 @@ class GraphReader {
     const GroupIndex own(read.own);
     for (const std::uint32_t rank : ranks) {
       const bool fits =
-          !failures_[read.rank] && !peers.contains(rank) &&
+          !failures_[read.rank] && !peers.contains(rank) && has_rates_of(rank, read.rank) &&
           std::all_of(used.begin(), used.end(), [&](std::uint32_t group) { return groups(own).contains(group, rank); });
       if (fits) {
         place_[rank] = place;
@@ -347,7 +351,8 @@ CompileContext compile_context(const SimulationJob& job, const GroupIndex& group
           job.spans,
           job.semantics,
           job.roofline,
-          job.memory_over_time};
+          job.memory_over_time,
+          job.kernel_rates};
 }
 
 Place place_of(const SimulationJob& job, std::uint32_t rank, std::uint64_t node_id) {

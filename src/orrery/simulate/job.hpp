@@ -27,8 +27,9 @@ struct SimulationJob {
   System system;
   memory::Expansion memory;
   std::vector<Group> groups;
-  RankGraphs rank_graphs;          // by rank
-  std::vector<std::string> files;  // of the graphs, by rank
+  std::vector<KernelRates> kernel_rates;  // by rank, on nodes of several kinds; empty: those of the system
+  RankGraphs rank_graphs;                 // by rank
+  std::vector<std::string> files;         // of the graphs, by rank
   std::vector<std::uint32_t>
       real_ranks;  // folded jobs (class_job.hpp): by rank, the number of the rank whose graph it is
   // Jobs on physical links of which one rank of each class is simulated (physical_classes.hpp): by rank, the rank that

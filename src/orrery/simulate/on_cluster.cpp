@@ -109,6 +109,20 @@ CollectiveAlgorithm method_of(hardware::Wiring wiring, Collective collective) {
   throw_internal_error("known wiring", __FILE__, __LINE__);
 }
 
+KernelRates kernel_rates(const hardware::Accelerator& accelerator) {
+  return {accelerator.memory_bandwidth.value() * 1e-9, accelerator.peak(hardware::Precision::bf16).value() * 1e-12};
+}
+
+// Rank r is on device r.
+std::vector<KernelRates> rates_by_rank(const hardware::Cluster& cluster) {
+  std::vector<KernelRates> rates;
+  for (const hardware::Nodes& some : cluster.nodes) {
+    const auto devices = static_cast<std::size_t>(some.count * cluster.node_size());
+    rates.insert(rates.end(), devices, kernel_rates(some.accelerator));
+  }
+  return rates;
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> graphs_of(const std::vector<std::string>& workload, Gaps gaps) {
@@ -137,6 +151,11 @@ SimulationJob machine_on(const hardware::Cluster& cluster) {
   job.system.peak_tflops = cluster.accelerator.peak(hardware::Precision::bf16).value() * 1e-12;
   job.system.recorded_first = true;
   job.system.roofline = job.system.peak_tflops > 0 && job.system.local_memory_gb > 0;
+  for (const hardware::Nodes& some : cluster.nodes) {  // collectives add at the rate of the slowest memory
+    const KernelRates rates = kernel_rates(some.accelerator);
+    job.system.local_memory_gb = std::min(job.system.local_memory_gb, rates.local_memory_gb);
+    job.system.roofline &= rates.peak_tflops > 0 && rates.local_memory_gb > 0;
+  }
   std::array<std::vector<DimensionAlgorithm>, kCollectives> algorithms;
   for (const hardware::NetworkDimension& given : cluster.dimensions) {
     if (given.size <= 1) { continue; }
@@ -160,6 +179,7 @@ SimulationJob machine_on(const hardware::Cluster& cluster) {
 
 Result<SimulationJob> read_job_on(const hardware::Cluster& cluster, const SimulationFiles& files) {
   SimulationJob job = machine_on(cluster);
+  job.kernel_rates = rates_by_rank(cluster);
   if (files.backend == Backend::flow) { job.backend = Backend::flow; }
   job.tables = files.tables;
   job.explain = files.explain;

@@ -7,7 +7,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "orrery/simulate/flow.hpp"
+#include "orrery/simulate/fold.hpp"
 #include "orrery/simulate/test_jobs.hpp"
+#include "orrery/trace/chakra.hpp"
 
 namespace orrery::simulate::test::on_cluster_test {
 namespace {
@@ -90,6 +93,72 @@ TEST(OnCluster, graphs_are_found_by_prefix_by_folder_and_by_name_in_the_order_of
   EXPECT_EQ(graphs_of({(folder / "w.4.et").string()}, Gaps::allowed).value().size(), 1U);
   std::ofstream(folder / "v.0.et") << "x";
   EXPECT_NE(graphs_of({folder.string()}).error().text().find("several jobs"), std::string::npos);
+}
+
+// Two nodes of two devices; the second one has `part` of the rates of the first.
+hardware::Cluster two_kinds(double part) {
+  using hardware::Wiring;
+  hardware::Cluster made = cluster({dimension(Wiring::switched, 2, 300, 1), dimension(Wiring::rails, 2, 50, 1)});
+  for (auto& links : made.dimensions) { links.link.protocols = {{"one", {}, Seconds(2e-6), {}, Seconds(3e-6)}}; }
+  made.nodes = {{1, made.accelerator}, {1, made.accelerator}};
+  hardware::Accelerator& second = made.nodes[1].accelerator;
+  second.matrix_peak["bf16"] = second.matrix_peak["bf16"] * part;
+  second.memory_bandwidth = second.memory_bandwidth * part;
+  return made;
+}
+
+NodeRecord kernel(std::uint64_t id, std::int64_t operations, std::int64_t bytes, std::vector<std::uint64_t> parents) {
+  NodeRecord made = node(id, NodeType::comp, std::move(parents));
+  made.attributes = {number(keys::num_ops, operations), number(keys::tensor_size, bytes)};
+  return made;
+}
+
+// The end of a job on links, and as flows with every rank and folded. All ranks have equal files.
+std::vector<std::uint64_t> ends_on(const hardware::Cluster& machine, const std::vector<NodeRecord>& nodes) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(::testing::TempDir()) / "on_cluster_kinds";
+  fs::create_directories(folder);
+  SimulationFiles files;
+  for (std::int64_t rank = 0; rank < machine.devices; ++rank) {
+    files.graphs.push_back((folder / ("w." + std::to_string(rank) + ".et")).string());
+    EXPECT_TRUE(trace::write_chakra(graph_of(nodes), files.graphs.back()).has_value());
+  }
+  const auto on_links = read_job_on(machine, files);
+  files.backend = Backend::flow;
+  const auto as_flows = read_job_on(machine, files);
+  if (!on_links || !as_flows) { throw std::runtime_error("the graphs cannot be read"); }
+  const auto links = simulate(*on_links);
+  const auto flows = simulate_flows(unfolded(machine, *as_flows));
+  const auto folded = simulate_flows(fold(unfolded(machine, *as_flows)).job);
+  if (!links || !flows || !folded) { throw std::runtime_error("the job does not run"); }
+  return {links->makespan_ns(), flows->makespan_ns(), folded->makespan_ns()};
+}
+
+// 1e12 operations on 1e9 B: 2 ms at 500 TFLOP/s; 1e9 on 2e9 B: 1 ms at 2 TB/s; a recorded time of 0.1 ms. At half of
+// these rates 6 ms and 0.1 ms.
+TEST(OnCluster, each_rank_has_the_kernel_times_of_its_node) {
+  const std::vector<NodeRecord> nodes = {kernel(1, 1'000'000'000'000, 1'000'000'000, {}),
+                                         kernel(2, 1'000'000'000, 2'000'000'000, {1}), compute(3, 100, {2})};
+  EXPECT_EQ(ends_on(two_kinds(1.0), nodes), std::vector<std::uint64_t>(3, 3'100'000));
+  EXPECT_EQ(ends_on(two_kinds(0.5), nodes), std::vector<std::uint64_t>(3, 6'100'000));
+}
+
+TEST(OnCluster, kinds_of_nodes_that_are_equal_change_nothing_and_slower_ones_never_help) {
+  for (std::int64_t i = 1; i <= 12; ++i) {
+    const std::vector<NodeRecord> nodes = {
+        kernel(1, i * 123'456'789'123, (13 - i) * 98'765'432, {}), all_reduce(2, i * 1'000'003, {1}),
+        kernel(3, i * 1'234'567, i * 7'654'321, {1}), all_reduce(4, (13 - i) * kMiB, {3})};
+    hardware::Cluster plain = two_kinds(1.0);
+    plain.nodes.clear();
+    auto before = ends_on(plain, nodes);
+    EXPECT_EQ(ends_on(two_kinds(1.0), nodes), before);
+    for (const double part : {0.9, 0.5, 0.1}) {
+      const auto ends = ends_on(two_kinds(part), nodes);
+      for (std::size_t k = 0; k < ends.size(); ++k) { EXPECT_GE(ends[k], before[k]) << part; }
+      EXPECT_EQ(ends[2], ends[1]);  // folded
+      before = ends;
+    }
+  }
 }
 
 }  // namespace

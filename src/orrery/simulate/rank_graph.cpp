@@ -27,7 +27,10 @@ constexpr std::uint64_t kMostTags = 500'000'000;  // tags of messages are taken 
 class Compiler {
  public:
   Compiler(const Graph& graph, std::uint32_t rank, const std::string& file, const CompileContext& context)
-      : fields_(graph, file, fmt::format("rank {}", rank)), rank_(rank), context_(context) {}
+      : fields_(graph, file, fmt::format("rank {}", rank)), rank_(rank), context_(context) {
+    rates_ = context.rates.empty() ? KernelRates{context.system.local_memory_gb, context.system.peak_tflops}
+                                   : context.rates[rank];
+  }
 
   Result<RankGraph> run() {
     if (auto runnable = fields_.runnable(); !runnable) { return tl::make_unexpected(runnable.error()); }
@@ -152,8 +155,7 @@ class Compiler {
     }
     // Double precision in the order of ASTRA-sim, for the same last bit.
     const double intensity = static_cast<double>(operations) / static_cast<double>(bytes);
-    const double reachable =
-        std::min(context_.system.local_memory_gb * 1e9 * intensity, context_.system.peak_tflops * 1e12);
+    const double reachable = std::min(rates_.local_memory_gb * 1e9 * intensity, rates_.peak_tflops * 1e12);
     const double seconds = operations == 0 ? 0.0 : static_cast<double>(operations) / reachable;
     constexpr double kMost = 1e18;  // the clock holds a few of these
     if (!(seconds * 1e9 < kMost)) { return fields_.add_error(node, "has a duration that the clock cannot count"); }
@@ -163,8 +165,8 @@ class Compiler {
 
   // Roofline: the longer of arithmetic and memory traffic.
   void compute_physically(NodeTask& task, NodeIndex node, std::uint64_t operations, std::uint64_t bytes) {
-    const double arithmetic = static_cast<double>(operations) / context_.system.peak_tflops;     // 1e-12 s
-    const double movement = static_cast<double>(bytes) / context_.system.local_memory_gb * 1e3;  // 1e-12 s
+    const double arithmetic = static_cast<double>(operations) / rates_.peak_tflops;     // 1e-12 s
+    const double movement = static_cast<double>(bytes) / rates_.local_memory_gb * 1e3;  // 1e-12 s
     const double picoseconds = std::ceil(std::max(arithmetic, movement));
     constexpr double kMost = 1e18;
     if (!(picoseconds < kMost)) { return fields_.add_error(node, "has a duration that the clock cannot count"); }
@@ -188,8 +190,8 @@ class Compiler {
     ++totals.kernels;
     totals.time += task.amount;
     // 1e-12 s: operations / TFLOP/s, and bytes / GB/s x 1e3.
-    const double arithmetic = work / context_.system.peak_tflops;
-    const double movement = moved / context_.system.local_memory_gb * 1e3;
+    const double arithmetic = work / rates_.peak_tflops;
+    const double movement = moved / rates_.local_memory_gb * 1e3;
     if (movement > arithmetic) { totals.memory_bound += task.amount; }
   }
 
@@ -365,6 +367,7 @@ class Compiler {
   bool cut_durations_ = false, replayed_broadcasts_ = false;
   std::uint32_t rank_;
   const CompileContext& context_;
+  KernelRates rates_;
 };
 
 }  // namespace

@@ -94,6 +94,13 @@ struct RankGraph {
   }
 };
 
+// Of the accelerator of a rank: a kernel takes the longer of its operations / peak and its bytes / memory bandwidth.
+struct KernelRates {
+  double local_memory_gb = 0;  // 1e9 bytes per second
+  double peak_tflops = 0;
+  friend bool operator==(const KernelRates&, const KernelRates&) = default;
+};
+
 // What compile() needs besides the graph.
 struct CompileContext {
   const System& system;
@@ -103,8 +110,9 @@ struct CompileContext {
   std::uint32_t dimensions = 0;  // of the network
   bool names = false;            // keep the names of nodes
   Semantics semantics = Semantics::astra_sim;
-  bool kernels = false;  // add up RankGraph::kernels; physical semantics
-  bool tensors = false;  // keep RankGraph::tensors
+  bool kernels = false;                     // add up RankGraph::kernels; physical semantics
+  bool tensors = false;                     // keep RankGraph::tensors
+  std::span<const KernelRates> rates = {};  // by rank; empty: those of the system
 };
 
 // Fails, with file and node, for graphs that cannot run: duplicate ids, missing parents, cycles, unknown types, missing
