@@ -358,9 +358,6 @@ std::vector<Diagnostic> problems(const Spec& spec) {
   if (has_prices && spec.price_date.empty()) {
     add_problem(found, "--capacity", "its prices need their date: price_date: 2026-11");
   }
-  if (!spec.price_date.empty() && !spec.usd_per_device_hour && !has_prices) {
-    add_problem(found, "--price-date", "has an effect with --usd-per-device-hour only");
-  }
   check_copies(spec, found);
   check_effects(spec, found);
   if (spec.maintenance_per_day * spec.maintenance.value() >= kSecondsOfDay) {
