@@ -4,6 +4,7 @@
 #include <cmath>
 #include <deque>
 #include <numbers>
+#include <numeric>
 #include <queue>
 #include <span>
 
@@ -353,6 +354,7 @@ class Simulation {
     }
     out_.mean_wait_s = sum / started;
     out_.waited_share = waited / started;
+    out_.mean_wait_standard_error_s = wait_error();
     std::sort(waits_.begin(), waits_.end());
     if (!waits_.empty()) {
       out_.p50_wait_s = waits_[waits_.size() / 2];
@@ -360,6 +362,19 @@ class Simulation {
     }
     std::sort(out_.jobs.begin(), out_.jobs.end(), [](const auto& a, const auto& b) { return a.number < b.number; });
     return std::move(out_);
+  }
+
+  // Of `waits_` in the order of starts: neighbours wait alike, batches hardly.
+  [[nodiscard]] double wait_error() const {
+    const std::size_t size = waits_.size() / kBatches;
+    if (size < 10) { return 0.0; }
+    double squares = 0.0;
+    for (std::size_t batch = 0; batch < kBatches; ++batch) {
+      const auto* const first = waits_.data() + batch * size;
+      const double mean = std::accumulate(first, first + size, 0.0) / static_cast<double>(size);
+      squares += (mean - out_.mean_wait_s) * (mean - out_.mean_wait_s);
+    }
+    return std::sqrt(squares / (kBatches - 1.0) / kBatches);
   }
 
   [[nodiscard]] double batch_error() const {

@@ -124,6 +124,8 @@ TEST(simulate_jobs, waits_as_pollaczek_and_khinchine) {
   file.queue.reset();
   const auto result = simulate_jobs(file);
   EXPECT_NEAR(result.mean_wait_s, 2.0 * 0.8, 0.05);
+  EXPECT_NEAR(result.mean_wait_s, 2.0 * 0.8, 4.0 * result.mean_wait_standard_error_s);
+  EXPECT_LT(result.mean_wait_standard_error_s, 0.05);
 }
 
 File two_widths(PolicyKind policy) {

@@ -83,9 +83,10 @@ std::string jobs_text(const results::JobsResult& jobs, TextStyle style) {
                       grouped(jobs.no_place),
                       jobs.unfinished > 0 ? fmt::format(", {} unfinished", grouped(jobs.unfinished)) : std::string());
   text += fmt::format("utilisation  {}\n", percent(jobs.utilisation));
-  text += fmt::format("waiting      mean {}, p50 {}, p99 {}; {} of jobs wait\n",
-                      format_seconds(Seconds(jobs.mean_wait_s)), format_seconds(Seconds(jobs.p50_wait_s)),
-                      format_seconds(Seconds(jobs.p99_wait_s)), percent(jobs.waited_share));
+  text += fmt::format(
+      "waiting      mean {} +- {}, p50 {}, p99 {}; {} of jobs wait\n", format_seconds(Seconds(jobs.mean_wait_s)),
+      format_seconds(Seconds(jobs.mean_wait_standard_error_s)), format_seconds(Seconds(jobs.p50_wait_s)),
+      format_seconds(Seconds(jobs.p99_wait_s)), percent(jobs.waited_share));
   text += fmt::format("fairness     {:.3f} (Jain's index of 1 / slowdown), mean slowdown {:.3f}\n\n", jobs.fairness,
                       jobs.mean_slowdown);
   return text + kinds_table(jobs);
@@ -93,46 +94,48 @@ std::string jobs_text(const results::JobsResult& jobs, TextStyle style) {
 
 std::string jobs_json(const results::JobsResult& jobs) {
   using namespace of_jobs;
-  const auto json = json_object(
-      {{"schema", "orrery.jobs/1"},
-       {"policy", jobs.policy},
-       {"fabric", jobs.fabric},
-       {"servers", jobs.servers},
-       {"arrived", jobs.arrived},
-       {"blocked", jobs.blocked},
-       {"blocking_rate", jobs.blocking_rate},
-       {"blocking_standard_error", jobs.blocking_standard_error},
-       {"refused", jobs.refused},
-       {"over_limit", jobs.over_limit},
-       {"no_place", jobs.no_place},
-       {"unfinished", jobs.unfinished},
-       {"utilisation", jobs.utilisation},
-       {"waited_share", jobs.waited_share},
-       {"wait_s", json_object({{"mean", jobs.mean_wait_s}, {"p50", jobs.p50_wait_s}, {"p99", jobs.p99_wait_s}})},
-       {"mean_slowdown", jobs.mean_slowdown},
-       {"fairness", jobs.fairness},
-       {"horizon_s", jobs.horizon_s},
-       {"kinds", json_list(jobs.kinds,
-                           [](const results::JobKindResult& kind) {
-                             return json_object({{"kind", kind.kind},
-                                                 {"arrived", kind.arrived},
-                                                 {"blocked", kind.blocked},
-                                                 {"blocking_rate", kind.blocking_rate},
-                                                 {"mean_wait_s", kind.mean_wait_s},
-                                                 {"mean_time_s", kind.mean_time_s},
-                                                 {"mean_width", kind.mean_width},
-                                                 {"mean_in_system", kind.mean_in_system}});
-                           })},
-       {"jobs", json_list(jobs.jobs, [](const results::JobRecord& job) {
-          return json_object({{"number", job.number},
-                              {"kind", job.kind},
-                              {"width", job.width},
-                              {"arrival_s", job.arrival_s},
-                              {"start_s", job.start_s},
-                              {"end_s", job.end_s},
-                              {"blocked", job.blocked},
-                              {"reason", config::text_or_null(job.reason)}});
-        })}});
+  const auto json = json_object({{"schema", "orrery.jobs/1"},
+                                 {"policy", jobs.policy},
+                                 {"fabric", jobs.fabric},
+                                 {"servers", jobs.servers},
+                                 {"arrived", jobs.arrived},
+                                 {"blocked", jobs.blocked},
+                                 {"blocking_rate", jobs.blocking_rate},
+                                 {"blocking_standard_error", jobs.blocking_standard_error},
+                                 {"refused", jobs.refused},
+                                 {"over_limit", jobs.over_limit},
+                                 {"no_place", jobs.no_place},
+                                 {"unfinished", jobs.unfinished},
+                                 {"utilisation", jobs.utilisation},
+                                 {"waited_share", jobs.waited_share},
+                                 {"wait_s", json_object({{"mean", jobs.mean_wait_s},
+                                                         {"mean_standard_error", jobs.mean_wait_standard_error_s},
+                                                         {"p50", jobs.p50_wait_s},
+                                                         {"p99", jobs.p99_wait_s}})},
+                                 {"mean_slowdown", jobs.mean_slowdown},
+                                 {"fairness", jobs.fairness},
+                                 {"horizon_s", jobs.horizon_s},
+                                 {"kinds", json_list(jobs.kinds,
+                                                     [](const results::JobKindResult& kind) {
+                                                       return json_object({{"kind", kind.kind},
+                                                                           {"arrived", kind.arrived},
+                                                                           {"blocked", kind.blocked},
+                                                                           {"blocking_rate", kind.blocking_rate},
+                                                                           {"mean_wait_s", kind.mean_wait_s},
+                                                                           {"mean_time_s", kind.mean_time_s},
+                                                                           {"mean_width", kind.mean_width},
+                                                                           {"mean_in_system", kind.mean_in_system}});
+                                                     })},
+                                 {"jobs", json_list(jobs.jobs, [](const results::JobRecord& job) {
+                                    return json_object({{"number", job.number},
+                                                        {"kind", job.kind},
+                                                        {"width", job.width},
+                                                        {"arrival_s", job.arrival_s},
+                                                        {"start_s", job.start_s},
+                                                        {"end_s", job.end_s},
+                                                        {"blocked", job.blocked},
+                                                        {"reason", config::text_or_null(job.reason)}});
+                                  })}});
   return config::json_document(json);
 }
 
