@@ -19,7 +19,7 @@ std::vector<std::string> summary(const results::Estimate& estimate) {
       fmt::format("emitted: {} on {} of {}: {} per step, {} of {} per device", estimate.model,
                   counted(estimate.devices, "device"), estimate.cluster, config::format_seconds(estimate.step_time),
                   config::format_bytes(memory.total()), config::format_bytes(memory.capacity))};
-  if (!estimate.feasible) { lines.push_back("warning: the plan does not fit: " + estimate.infeasible_reason); }
+  if (!estimate.feasible) { lines.push_back("warning: the plan does not fit: " + results::why_infeasible(estimate)); }
   return lines;
 }
 

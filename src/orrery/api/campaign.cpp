@@ -26,14 +26,6 @@ double checkpoint_bytes(const hardware::Stack& stack, hardware::Precision precis
   return weight + master + stack.optimizer.state().value();
 }
 
-std::string why_not_feasible(const results::Estimate& estimate) {
-  const auto& memory = estimate.memory;
-  if (memory.fits()) { return "the plan cannot run: " + estimate.infeasible_reason; }
-  constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
-  return fmt::format("the plan does not fit in memory: stage {} needs {:.1f} GiB of {:.1f} GiB", memory.stage,
-                     memory.total().value() / kGibibyte, memory.capacity.value() / kGibibyte);
-}
-
 }  // namespace
 
 Result<campaign::Job> campaign_job(const std::string& data_directory, const estimate::Request& request,
@@ -109,7 +101,10 @@ Result<results::IncidentFit> fit_incident_log(const std::string& file, double de
 Result<results::Campaign> run_campaign(const std::string& data_directory, const CampaignRequest& request) {
   ORRERY_TRY(job, campaign_job(data_directory, request.job, request.spec));
   ORRERY_TRY(answer, campaign::solve(job, request.spec));
-  if (!answer.estimate.feasible) { answer.warnings.insert(answer.warnings.begin(), why_not_feasible(answer.estimate)); }
+  if (!answer.estimate.feasible) {
+    answer.warnings.insert(answer.warnings.begin(),
+                           "the plan does not fit: " + results::why_infeasible(answer.estimate));
+  }
   if (request.what_if) { answer.what_ifs = campaign::what_ifs(job, request.spec, answer); }
   if (request.simulate > 0) {
     ORRERY_TRY(runs, campaign::simulated(job, request.spec, answer, request.simulate, request.seed, request.threads,

@@ -138,15 +138,4 @@ std::int64_t best_pieces(Hertz rate, Tiers tiers) {
   return best;
 }
 
-Hertz highest_rate(double least, Seconds pause, Seconds flush, const Downtime& downtime) {
-  const auto share = [&](double lam) { return ettr(Hertz(lam), best_interval(Hertz(lam), pause, flush), downtime); };
-  double low = 1e-12, high = 1e3;
-  if (share(high) >= least) { return infinite<Hertz>(); }
-  for (int i = 0; i < 200; ++i) {
-    const double middle = std::sqrt(low * high);
-    (share(middle) >= least ? low : high) = middle;
-  }
-  return Hertz(low);
-}
-
 }  // namespace orrery::campaign

@@ -78,8 +78,4 @@ struct Tiers {
 // Pieces per storage checkpoint with the highest ETTR.
 [[nodiscard]] std::int64_t best_pieces(Hertz rate, Tiers tiers);
 
-// The highest failure rate at which useful work is at least `least` of the time, with the best interval: what bounds
-// the size of a job. Infinite if nothing limits it.
-[[nodiscard]] Hertz highest_rate(double least, Seconds pause, Seconds flush, const Downtime& downtime);
-
 }  // namespace orrery::campaign

@@ -182,11 +182,5 @@ TEST(best_interval, is_never_shorter_than_its_flush) {
   EXPECT_EQ(interval.length(), Seconds(1000));
 }
 
-TEST(highest_rate, is_where_the_best_ettr_is_the_wanted_share) {
-  const Downtime downtime{Seconds(30), Seconds(300)};
-  const Hertz rate = highest_rate(0.5, Seconds(60), Seconds(0), downtime);
-  EXPECT_CLOSE(ettr(rate, best_interval(rate, Seconds(60), Seconds(0)), downtime), 0.5, 1e-9);
-}
-
 }  // namespace
 }  // namespace orrery::campaign::renewal_test

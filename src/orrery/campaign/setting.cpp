@@ -295,10 +295,10 @@ std::vector<Diagnostic> problems(const Job& job, const Spec& spec, const Setting
     const bool of_restart = setting.restart >= facts.pause;
     found.push_back(
         {{"", 0, 0, "--devices"},
-         fmt::format("{}: a failure{} every {}, faster than {} of {}: the job cannot progress; {} can",
+         fmt::format("{}: a failure{} every {}, faster than {} of {}: the job cannot progress; {}",
                      job.estimate.devices, setting.causes.noticed > Hertz(0) ? " or reclaim" : "", format_seconds(mean),
                      of_restart ? "a restart" : "a checkpoint", format_seconds(needed),
-                     largest > 0 ? "at most " + counted(largest, "device") : "no smaller job")});
+                     largest > 0 ? "at most " + counted(largest, "device") + " can" : "nor can a smaller one")});
   }
   const double lost = setting.process.corruptions * (spec.validate_every / 2.0 + spec.validation_latency);
   if (lost >= 1.0) {

@@ -168,9 +168,8 @@ void add_part(Campaign& out, const Course& course, const char* name, double seco
 std::string formula_of_useful(const Process& process, const results::CheckpointFacts& facts, const std::string& lam) {
   if (process.tiers) {
     return fmt::format(
-        "n w1 / E[n pieces]: n {}, w1 {}, {} of failures leave a copy, {}, downtime {} with one, {} without",
-        process.tiers->pieces, format_seconds(process.tiers->memory.useful),
-        fmt::format("{:.1f} %", 100.0 * process.tiers->recoverable), lam,
+        "n w1 / E[n pieces]: n {}, w1 {}, {:.1f} % of failures leave a copy, {}, downtime {} with one, {} without",
+        process.tiers->pieces, format_seconds(process.tiers->memory.useful), 100.0 * process.tiers->recoverable, lam,
         format_seconds(process.tiers->memory_downtime), format_seconds(process.tiers->storage_downtime));
   }
   if (!is_finite(facts.useful)) { return "no failures: no checkpoint is taken"; }
@@ -262,9 +261,7 @@ void set_wide_area(Campaign& out, const Job& job, const Spec& spec) {
   area.exchange = round.exchange;
   area.exposed = round.exposed;
   area.compute_utilization = round.utilization;
-  // A server's own link has the parts of all sites.
-  const double sends = spec.aggregate == Aggregate::server ? 0.5 / static_cast<double>(spec.sites) : 1.0;
-  area.sent_per_round = round.exchange * *spec.site_bandwidth * sends;
+  area.sent_per_round = sent_by_site(spec.aggregate, spec.sites, Bytes(job.parameters * spec.outer_bits / 8.0));
   area.reduction = traffic_reduction(spec.local_steps, 16.0, spec.outer_bits);
   area.synchronous_utilization = synchronous.utilization;
   area.loss_factor = spec.loss_factor;

@@ -24,14 +24,20 @@ WideAreaRound round_with(const Spec& spec, Seconds step, std::int64_t steps, Sec
 
 }  // namespace
 
-Seconds exchange_time(Aggregate aggregate, std::int64_t sites, Bytes size, BytesPerSecond bandwidth) {
+Bytes sent_by_site(Aggregate aggregate, std::int64_t sites, Bytes size) {
   const auto k = static_cast<double>(sites);
   switch (aggregate) {
-    case Aggregate::ring: return 2.0 * (k - 1.0) / k * size / bandwidth;
-    case Aggregate::server: return 2.0 * k * size / bandwidth;
-    case Aggregate::all_to_all: return (k - 1.0) * size / bandwidth;
+    case Aggregate::ring: return 2.0 * (k - 1.0) / k * size;
+    case Aggregate::server: return size;
+    case Aggregate::all_to_all: return (k - 1.0) * size;
   }
   throw_internal_error("known aggregate", __FILE__, __LINE__);
+}
+
+Seconds exchange_time(Aggregate aggregate, std::int64_t sites, Bytes size, BytesPerSecond bandwidth) {
+  // A server's own link has what all sites send, and what it answers.
+  const double link = aggregate == Aggregate::server ? 2.0 * static_cast<double>(sites) : 1.0;
+  return link * sent_by_site(aggregate, sites, size) / bandwidth;
 }
 
 double compute_utilization(Seconds local_work, Seconds exchange, Seconds overlap) {

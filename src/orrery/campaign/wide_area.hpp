@@ -18,6 +18,8 @@
 
 namespace orrery::campaign {
 
+// What a site sends in an exchange of `size` bytes: to a server once.
+[[nodiscard]] Bytes sent_by_site(Aggregate aggregate, std::int64_t sites, Bytes size);
 [[nodiscard]] Seconds exchange_time(Aggregate aggregate, std::int64_t sites, Bytes size, BytesPerSecond bandwidth);
 
 // H t / (H t + max(0, exchange - overlap)).

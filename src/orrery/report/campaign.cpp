@@ -110,9 +110,9 @@ std::string checkpoint_lines(const Campaign& campaign) {
                                  format_seconds(facts.flush), format_seconds(facts.load)));
   if (!is_taken) { return text; }
   const std::string other =
-      facts.halved > 0.0 ? fmt::format("half the interval {}, twice {}; ", more_days(facts.halved - campaign.days.p50),
-                                       more_days(facts.doubled - campaign.days.p50))
-                         : std::string();
+      facts.halved ? fmt::format("half the interval {}, twice {}; ", more_days(*facts.halved - campaign.days.p50),
+                                 more_days(*facts.doubled - campaign.days.p50))
+                   : std::string();
   text += line("", fmt::format("{}storage {} (needed {}); keep {}", other, format_rate(facts.storage),
                                format_rate(facts.needed), facts.kept));
   if (facts.memory_interval) {

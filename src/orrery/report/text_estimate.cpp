@@ -355,32 +355,11 @@ std::string expansion_text(const results::Estimate& estimate) {
                      format_bytes(estimate.memory.offloaded), join(parts, ", "));
 }
 
-namespace {
-
-std::string why_infeasible(const results::Estimate& estimate) {
-  const auto& memory = estimate.memory;
-  if (memory.fits()) { return estimate.infeasible_reason; }
-  if (memory.offloaded > memory.second_tier) {
-    return fmt::format("{}: {} {} per device, the second tier has {} per device", estimate.infeasible_reason,
-                       format_bytes(memory.offloaded), estimate.expansion ? "beyond device memory" : "offloaded",
-                       format_bytes(memory.second_tier));
-  }
-  const std::string needed =
-      fmt::format("{}, a device has {}", format_bytes(memory.total()), format_bytes(memory.capacity));
-  if (memory.tables > Bytes(0)) {
-    const bool alone = memory.tables > memory.capacity;
-    return fmt::format("{}: the largest need is {}; of it, embedding tables and their optimizer state {}{}",
-                       estimate.infeasible_reason, needed, format_bytes(memory.tables),
-                       alone ? ", more than the capacity" : "");
-  }
-  return fmt::format("{}: stage {} needs {}", estimate.infeasible_reason, memory.stage, needed);
-}
-
-}  // namespace
-
 std::string estimate_text(const results::Estimate& estimate, std::span<const std::string> chosen, TextStyle style) {
   std::string text = job_header(estimate, style);
-  if (!estimate.feasible) { text += red("DOES NOT FIT", style) + ": " + printable(why_infeasible(estimate)) + "\n"; }
+  if (!estimate.feasible) {
+    text += red("DOES NOT FIT", style) + ": " + printable(results::why_infeasible(estimate)) + "\n";
+  }
   for (const std::string& warning : estimate.warnings) { text += wrapped("warning: ", printable(warning)); }
   text += "\n" + plan_lines(estimate, chosen) + nodes_line(estimate);
   text += "\n" + (estimate.inference ? serving_lines(estimate, style) : rate_lines(estimate, style));

@@ -46,14 +46,14 @@ struct SpareRow {
 
 struct CheckpointFacts {
   Bytes total, per_device;
-  Seconds interval;                // wall time from one to the next
-  Seconds useful;                  // of it
-  Seconds pause, flush;            // each
-  Seconds load;                    // reading one
-  double halved = 0, doubled = 0;  // days with half and twice the useful time per interval
-  std::int64_t kept = 1;           // copies to keep: those that corruption not found yet may spoil, and one
-  BytesPerSecond storage;          // bandwidth
-  BytesPerSecond needed;           // so that the flush ends within the interval
+  Seconds interval;                       // wall time from one to the next
+  Seconds useful;                         // of it
+  Seconds pause, flush;                   // each
+  Seconds load;                           // reading one
+  std::optional<double> halved, doubled;  // days with half and twice the useful time per interval
+  std::int64_t kept = 1;                  // copies to keep: those that corruption not found yet may spoil, and one
+  BytesPerSecond storage;                 // bandwidth
+  BytesPerSecond needed;                  // so that the flush ends within the interval
   std::optional<Seconds> memory_interval;
   double recoverable = 0;  // failures that leave a copy in memory / all
 };

@@ -3,6 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "orrery/config/units_text.hpp"
+
 namespace orrery::results {
 
 std::string text_of(const PlanValue& value) {
@@ -41,6 +45,26 @@ bool PlanSummary::is_on(std::string_view name) const {
 std::string PlanSummary::text(std::string_view name) const {
   const PlanValue* const found = find(name);
   return found == nullptr ? "" : text_of(*found);
+}
+
+std::string why_infeasible(const Estimate& estimate) {
+  const auto& memory = estimate.memory;
+  if (memory.fits()) { return estimate.infeasible_reason; }
+  if (memory.offloaded > memory.second_tier) {
+    return fmt::format("{}: {} {} per device, the second tier has {} per device", estimate.infeasible_reason,
+                       config::format_bytes(memory.offloaded),
+                       estimate.expansion ? "beyond device memory" : "offloaded",
+                       config::format_bytes(memory.second_tier));
+  }
+  const std::string needed =
+      fmt::format("{}, a device has {}", config::format_bytes(memory.total()), config::format_bytes(memory.capacity));
+  if (memory.tables > Bytes(0)) {
+    const bool alone = memory.tables > memory.capacity;
+    return fmt::format("{}: the largest need is {}; of it, embedding tables and their optimizer state {}{}",
+                       estimate.infeasible_reason, needed, config::format_bytes(memory.tables),
+                       alone ? ", more than the capacity" : "");
+  }
+  return fmt::format("{}: stage {} needs {}", estimate.infeasible_reason, memory.stage, needed);
 }
 
 }  // namespace orrery::results

@@ -204,4 +204,7 @@ struct Estimate {
   std::vector<std::string> warnings;  // "sequences of 262,144 tokens are longer than ..."
 };
 
+// Why an infeasible plan cannot run, with its memory: "memory: stage 1 needs 81.7 GiB, a device has 75.2 GiB".
+[[nodiscard]] std::string why_infeasible(const Estimate& estimate);
+
 }  // namespace orrery::results
