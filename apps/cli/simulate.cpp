@@ -66,7 +66,7 @@ struct Options {
   RequestFlags plan;
   std::string cluster, timeline, fold, folder, flows, jobs, link_changes, copies, chunk_order, granularity = "operator";
   std::vector<std::string> workload, tables, slow, grown;
-  bool json = false, explain = false, roofline = false, energy = false, memory = false;
+  bool json = false, explain = false, roofline = false, energy = false, memory = false, by_message = false;
 };
 
 using Shared = std::shared_ptr<Options>;
@@ -142,6 +142,7 @@ Result<results::PlanSimulation> simulated_plan(const Options& options) {
   how.energy = options.machine->files.energy;
   how.memory = options.memory;
   how.chunk_order = options.machine->files.chunk_order;
+  how.by_message = options.machine->files.by_message;
   how.stragglers = options.machine->files.stragglers;
   how.link_changes = options.machine->files.link_changes;
   ORRERY_TRY(data, data_directory());
@@ -201,13 +202,15 @@ Result<std::vector<simulate::LinkChange>> link_changes_of(const Options& options
   return simulate::read_link_changes(text, options.link_changes);
 }
 
+bool on_flows(const Options& options) {
+  const std::string& backend = options.machine->backend;
+  return options.machine->on_cluster && (backend.empty() || backend == "flow");
+}
+
 Result<void> take_chunk_order(const Options& options) {
   if (options.chunk_order.empty()) { return {}; }
   const auto place = flag_place("--chunk-order");
-  const std::string& backend = options.machine->backend;
-  if (!options.machine->on_cluster || (!backend.empty() && backend != "flow")) {
-    return fail(place, "needs a cluster, and --backend flow");
-  }
+  if (!on_flows(options)) { return fail(place, "needs a cluster, and --backend flow"); }
   using network::ChunkOrder;
   for (const auto& [name, order] :
        {std::pair{"baseline", ChunkOrder::baseline}, {"greedy", ChunkOrder::greedy}, {"themis", ChunkOrder::themis}}) {
@@ -215,6 +218,15 @@ Result<void> take_chunk_order(const Options& options) {
   }
   if (options.machine->files.chunk_order) { return {}; }
   return fail(place, quote(options.chunk_order) + " is not valid; valid: baseline, greedy, themis");
+}
+
+Result<void> take_by_message(const Options& options) {
+  if (!options.by_message) { return {}; }
+  const auto place = flag_place("--by-message");
+  if (!on_flows(options)) { return fail(place, "needs a cluster with a topology, and --backend flow"); }
+  if (!options.chunk_order.empty()) { return fail(place, "is not valid with --chunk-order"); }
+  options.machine->files.by_message = true;
+  return {};
 }
 
 Result<void> take_copies(const Options& options) {
@@ -328,6 +340,7 @@ GivenFlags flags_of_graphs(const Options& options) {
           {!options.fold.empty(), "--fold"},
           {!options.link_changes.empty(), "--link-changes"},
           {!options.chunk_order.empty(), "--chunk-order"},
+          {options.by_message, "--by-message"},
           {!options.copies.empty(), "--copies"},
           {!options.grown.empty(), "--grow"},
           {!options.timeline.empty(), "--timeline"},
@@ -402,8 +415,7 @@ Result<void> take_reports(const Options& options) {
     return fail(flag_place("--roofline"), "needs --semantics physical, or a cluster");
   }
   files.memory_over_time = options.memory;
-  const std::string& backend = options.machine->backend;
-  if (options.energy && (!options.machine->on_cluster || (!backend.empty() && backend != "flow"))) {
+  if (options.energy && !on_flows(options)) {
     return fail(flag_place("--energy"), "needs a cluster, and --backend flow");
   }
   return {};
@@ -424,6 +436,7 @@ Result<int> run(Options& options) {
   ORRERY_TRY(stragglers, stragglers_of(options));
   files.stragglers = std::move(stragglers);
   if (auto valid = take_chunk_order(options); !valid) { return tl::make_unexpected(valid.error()); }
+  if (auto valid = take_by_message(options); !valid) { return tl::make_unexpected(valid.error()); }
   if (auto valid = take_copies(options); !valid) { return tl::make_unexpected(valid.error()); }
   ORRERY_TRY(link_changes, link_changes_of(options));
   files.link_changes = std::move(link_changes);
@@ -492,6 +505,11 @@ void declare_rest(Command& command, const Shared& options) {
        how,
        {"baseline", "greedy", "themis"}},
       &Options::chunk_order);
+  command.toggle({"--by-message", "",
+                  "collectives on a topology step by step, every message a flow on its route, instead of whole calls "
+                  "(docs/models/topologies.md)",
+                  how},
+                 [options](bool on) { options->by_message = on; });
   text({"--copies", "N",
         "so many replicas of the R ranks of --workload: rank r + R c is copy c of rank r; all copies join the process "
         "groups of --grow and the collectives of all ranks",

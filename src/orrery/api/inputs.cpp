@@ -77,6 +77,12 @@ Result<void> require_alike_nodes(const hardware::Cluster& cluster, const char* f
               fmt::format("{} needs nodes of one kind; cluster {} has several (nodes)", what, quote(cluster.name)));
 }
 
+Result<void> require_routes(const hardware::Cluster& cluster, bool by_message) {
+  if (!by_message || cluster.topology) { return {}; }
+  return fail(Place{"", 0, 0, "--by-message"},
+              fmt::format("needs a topology, whose routes messages take; cluster {} has none", quote(cluster.name)));
+}
+
 InputSources catalogue_sources(const std::string& data_directory, const hardware::Catalogue& catalogue) {
   return {[&](const Request& request) { return workload::load_model(data_directory, request.model, request.as); },
           [&](const Request& request) { return read_cluster(catalogue, request); },

@@ -21,6 +21,9 @@ struct Inputs {
   estimate::Spreads spreads;
 };
 
+// Fails, at --by-message, if that is asked for on a cluster without a topology, whose routes messages would take.
+[[nodiscard]] Result<void> require_routes(const hardware::Cluster& cluster, bool by_message);
+
 // Fails, at `flag`, on a cluster with several kinds of nodes. `what`: the question that is not answered there.
 [[nodiscard]] Result<void> require_alike_nodes(const hardware::Cluster& cluster, const char* flag,
                                                std::string_view what);

@@ -52,6 +52,7 @@ Result<simulate::ClassJob> class_job(const generate::JobGraphs& graphs, const ha
   job.machine.roofline = options.roofline;
   job.machine.energy = options.energy;
   job.machine.chunk_order = options.chunk_order;
+  job.machine.by_message = options.by_message;
   job.machine.spans = options.spans || options.tables || options.explain || options.memory;
   job.egress = graphs.egress();
   job.layout = graphs.groups().layout();
@@ -321,6 +322,9 @@ Result<results::PlanSimulation> simulate_plan(const std::string& data_directory,
   ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request));
   if (auto valid = figures_need_alike_nodes(inputs.cluster, options); !valid) {
     return tl::make_unexpected(std::move(valid).error());
+  }
+  if (auto routed = require_routes(inputs.cluster, options.by_message); !routed) {
+    return tl::make_unexpected(std::move(routed).error());
   }
   ORRERY_TRY(resolved, estimate::resolve(request, inputs.model, inputs.cluster, inputs.stack));
   const parallel::Job job = estimate::job_of(request, inputs.model, inputs.stack);

@@ -18,6 +18,7 @@ struct PlanSimulationOptions {
   generate::Options graphs;
   std::vector<simulate::Straggler> stragglers = {};     // every rank is simulated then
   std::optional<network::ChunkOrder> chunk_order = {};  // see simulate::SimulationJob
+  bool by_message = false;                              // likewise
   std::vector<simulate::LinkChange> link_changes = {};  // likewise
   bool spans = false, tables = false, explain = false, roofline = false, energy = false;  // see simulate::SimulationJob
   bool memory = false;                                                                    // results::MemoryOverTime

@@ -140,6 +140,9 @@ Result<results::Simulation> simulate_on_cluster(const std::string& data_director
     if (auto alike = require_alike_nodes(scaled, "--cluster", "a simulation of classes of graphs"); !alike) {
       return tl::make_unexpected(std::move(alike).error());
     }
+    if (auto routed = require_routes(scaled, files.by_message); !routed) {
+      return tl::make_unexpected(std::move(routed).error());
+    }
     const auto simulate_on = [&](const hardware::Cluster& machine,
                                  const simulate::SimulationFiles& how) -> Result<results::Simulation> {
       ORRERY_TRY(job, simulate::read_class_job(machine, classes, how));
@@ -161,6 +164,9 @@ Result<results::Simulation> simulate_on_cluster(const std::string& data_director
   ORRERY_TRY(scaled, catalogue.cluster(cluster, ranks));
   if (auto valid = options_need_alike_nodes(scaled, files); !valid) {
     return tl::make_unexpected(std::move(valid).error());
+  }
+  if (auto routed = require_routes(scaled, files.by_message); !routed) {
+    return tl::make_unexpected(std::move(routed).error());
   }
   files.graphs = std::move(graphs);
   return explained(scaled, std::move(files),

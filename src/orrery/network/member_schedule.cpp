@@ -487,6 +487,36 @@ std::uint32_t block_count(const MemberSchedule& schedule) {
   return 1;
 }
 
+MemberSchedule member_schedule(Collective collective, CollectiveAlgorithm algorithm, std::uint32_t members) {
+  if (algorithm == CollectiveAlgorithm::flat_ring) { algorithm = CollectiveAlgorithm::ring; }
+  MemberSchedule schedule;
+  schedule.collective = collective;
+  schedule.algorithm = algorithm;
+  schedule.members = members;
+  return schedule;
+}
+
+CollectiveAlgorithm usual_algorithm(Collective collective) {
+  switch (collective) {
+    case Collective::all_reduce:
+    case Collective::all_gather:
+    case Collective::reduce_scatter: return CollectiveAlgorithm::ring;
+    case Collective::all_to_all:
+    case Collective::gather:
+    case Collective::scatter: return CollectiveAlgorithm::direct;
+    case Collective::broadcast:
+    case Collective::reduce: return CollectiveAlgorithm::tree;
+    case Collective::barrier: return CollectiveAlgorithm::halving_doubling;
+  }
+  throw_internal_error("known collective", __FILE__, __LINE__);
+}
+
+std::vector<std::uint32_t> ring_order(const std::vector<std::uint32_t>& members, std::size_t domain, std::size_t k) {
+  std::vector<std::uint32_t> order(members.size());
+  for (std::size_t i = 0; i < members.size(); ++i) { order[i] = members[i - i % domain + (i + k) % domain]; }
+  return order;
+}
+
 std::uint32_t send_count(const MemberSchedule& schedule, std::uint32_t member, std::uint32_t step) {
   return message_count(schedule, member, step, Direction::out);
 }

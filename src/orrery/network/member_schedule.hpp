@@ -25,8 +25,10 @@
 // Left out: sizes in bytes, chunks, several dimensions (one schedule after the other).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "orrery/core/collective.hpp"
 
@@ -48,6 +50,19 @@ struct StepMessage {
   std::uint32_t first = 0, stride = 1, count = 0;
   bool reduces = false;  // added to what the receiver has; otherwise stored
 };
+
+// flat_ring as ring; otherwise the parts as they are given.
+[[nodiscard]] MemberSchedule member_schedule(Collective collective, CollectiveAlgorithm algorithm,
+                                             std::uint32_t members);
+
+// ring, direct, tree or halving_doubling: what libraries do, in one level, if nothing else is asked for.
+[[nodiscard]] CollectiveAlgorithm usual_algorithm(Collective collective);
+
+// Libraries make a ring for each device of a scale-up domain, which enters and leaves the domain by other devices than
+// the others do, so that all of their ports are in use. Ring k starts every domain with its device k. `members`: domain
+// by domain, `domain` of each.
+[[nodiscard]] std::vector<std::uint32_t> ring_order(const std::vector<std::uint32_t>& members, std::size_t domain,
+                                                    std::size_t k);
 
 // Why there is no such schedule; empty if there is one. `automatic` and `flat_ring` exist in the closed form only.
 [[nodiscard]] std::string refusal(const MemberSchedule& schedule);

@@ -236,6 +236,7 @@ Result<ClassJob> read_class_job(const hardware::Cluster& cluster, const ClassFil
   job.machine.energy = files.energy;
   job.machine.memory_over_time = files.memory_over_time;
   job.machine.chunk_order = files.chunk_order;
+  job.machine.by_message = files.by_message;
   job.machine.spans = files.spans || files.tables || files.explain || files.memory_over_time;
   job.egress = classes.egress;
   job.class_ranks = classes.class_ranks;

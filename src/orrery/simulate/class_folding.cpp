@@ -253,14 +253,14 @@ class FlowJobBuilder {
     } else {
       for (std::uint32_t rank = 0; rank < job.ranks(); ++rank) { flow_.simulated.push_back(rank); }
     }
-    for (const GroupFamily& family : job.families) { kinds_.push_back(kind_of(family.name)); }
+    for (const GroupFamily& family : job.families) { kinds_.push_back(number_of_kind(flow_.kinds, family.name)); }
     groups_.resize(job.families.size());
     slots_.resize(job.classes.size());
     if (uses_pool(cluster, job)) { use_pool(); }
   }
 
   FlowJob run() {
-    flow_.groups.push_back({world_shape(), kind_of("world")});
+    flow_.groups.push_back({world_shape(), number_of_kind(flow_.kinds, "world")});
     if (colours_) {
       for (const std::uint32_t rank : colours_->first_rank) { add_rank(rank); }
     } else {
@@ -301,11 +301,6 @@ class FlowJobBuilder {
     for (std::uint32_t level = 0; level < blocks_->levels(); ++level) {
       flow_.pool.members[{group, flow_.simulated[rank], level}] = blocks_->near(level, rank, members);
     }
-  }
-
-  std::uint32_t kind_of(const std::string& name) {
-    flow_.kinds.push_back(name);
-    return static_cast<std::uint32_t>(flow_.kinds.size() - 1);
   }
 
   // What the nodes of a class use, in the order of their first use.

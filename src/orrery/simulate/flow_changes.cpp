@@ -1,6 +1,7 @@
 // Links that change while a job runs.
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -41,7 +42,12 @@ void FlowMachine::reroute(std::uint32_t failed) {
 }
 
 void FlowMachine::reroute_flow(std::uint32_t flow) {
-  const Use& use = live_[flow].use;
+  const Use use = live_[flow].use;
+  if (use.stepped != kNone) {
+    const std::uint64_t alone = demand_message(use.stepped);
+    flows_.replace(rounds_.now(), flow, alone, std::exchange(demands_, {}));
+    return;
+  }
   std::vector<PortDemand> demands;
   const auto add = [&](std::uint32_t rank, const Load& load) {
     demands.push_back({port(rank, load.dimension, false), load.out});
@@ -75,8 +81,9 @@ void FlowMachine::stop_at_stalled() const {
                fmt::format("never ends: a link that it uses fails and does not come back ({} such {})", stalled_.size(),
                            stalled_.size() == 1 ? "call or message" : "calls and messages")};
   };
-  if (use.collective != kNone) {
-    const auto& [rank, node] = collectives_[use.collective].members.front();
+  const std::uint32_t collective = use.stepped == kNone ? use.collective : stepped_->number_of(use.stepped);
+  if (collective != kNone) {
+    const auto& [rank, node] = collectives_[collective].members.front();
     stop(rank, node);
   }
   if (use.message != kNone) {

@@ -22,13 +22,6 @@ std::string kind_of(const hardware::Cluster& cluster, const network::Group& shap
   return text;
 }
 
-std::uint32_t number_of(std::vector<std::string>& kinds, const std::string& kind) {
-  const auto found = std::find(kinds.begin(), kinds.end(), kind);
-  if (found != kinds.end()) { return static_cast<std::uint32_t>(found - kinds.begin()); }
-  kinds.push_back(kind);
-  return static_cast<std::uint32_t>(kinds.size() - 1);
-}
-
 Topology topology_of(hardware::Wiring wiring) {
   switch (wiring) {
     case hardware::Wiring::switched:
@@ -40,6 +33,13 @@ Topology topology_of(hardware::Wiring wiring) {
 }
 
 }  // namespace
+
+std::uint32_t number_of_kind(std::vector<std::string>& kinds, const std::string& kind) {
+  const auto found = std::find(kinds.begin(), kinds.end(), kind);
+  if (found != kinds.end()) { return static_cast<std::uint32_t>(found - kinds.begin()); }
+  kinds.push_back(kind);
+  return static_cast<std::uint32_t>(kinds.size() - 1);
+}
 
 Network network_of(const hardware::Cluster& cluster) {
   Network network;
@@ -84,7 +84,7 @@ FlowJob unfolded(const hardware::Cluster& cluster, SimulationJob job) {
   for (const std::uint32_t rank : all) { flow.simulated.push_back(rank); }
   const auto add = [&](const std::vector<std::uint32_t>& members) {
     const network::Group shape = shape_of(layout, members);
-    flow.groups.push_back({shape, number_of(flow.kinds, kind_of(cluster, shape))});
+    flow.groups.push_back({shape, number_of_kind(flow.kinds, kind_of(cluster, shape))});
   };
   add(all);
   for (const Group& group : flow.job.groups) { add(group.ranks); }

@@ -24,6 +24,9 @@ namespace orrery::simulate {
 inline constexpr std::uint32_t kMessages = 0, kMemory = 1;  // kinds of traffic; others are of groups
 [[nodiscard]] inline std::vector<std::string> first_kinds() { return {"messages", "second tier"}; }
 
+// The number of the kind of this name, which is added if it is new.
+[[nodiscard]] std::uint32_t number_of_kind(std::vector<std::string>& kinds, const std::string& kind);
+
 struct FlowGroup {
   network::Group shape;  // on the dimensions of the cluster
   std::uint32_t kind = 0;

@@ -44,6 +44,8 @@ FlowMachine::FlowMachine(const FlowJob& job, bool shared, std::optional<std::uin
       counts_(job.job.tables ? 2 * (dimensions_ + 1) * job.job.rank_graphs.size() : 0),
       apart_(apart) {
   if (!job.devices.empty()) { topology_.emplace(job.cluster, job.devices); }
+  // Without sharing, the calls of the closed form are the reference.
+  if (topology_ && job.job.by_message && shared) { stepped_.emplace(job.cluster, *topology_); }
   if (topology_ && job.cluster.topology->in_switch) { switches_.emplace(job.cluster, topology_->topology()); }
   first_pool_port_ = ports_of(job) / (dimensions_ + 1) - pool_.ports();
 }
@@ -69,6 +71,7 @@ void FlowMachine::handle(const PhysicalEvent& event) {
     case PhysicalEventKind::kernel_end: return end_kernel(event.ref, event.extra);
     case PhysicalEventKind::rank_start: return nodes_.free_roots(event.ref);
     case PhysicalEventKind::link_change: return change_link(event.ref);
+    case PhysicalEventKind::departure: return depart(event.ref);
     case PhysicalEventKind::memory_request:
     case PhysicalEventKind::memory_end:
     case PhysicalEventKind::request:
@@ -236,14 +239,8 @@ void FlowMachine::end_flow(std::uint32_t flow) {
   ++live_[flow].version;
   if (use.memory_rank != kNone) { return nodes_.end_later(use.memory_rank, use.memory_node); }
   ++messages_;
-  if (use.collective != kNone) {
-    CollectiveRun& run = collectives_[use.collective];
-    run.end = rounds_.now();
-    if (run.way != nullptr) { switches_->give_back(*run.way); }
-    slow_kernels(run, match_.all()[use.collective].task, false);
-    for (const auto& [rank, node] : run.members) { nodes_.end_later(rank, node); }
-    return std::vector<std::pair<std::uint32_t, std::uint32_t>>().swap(run.members);
-  }
+  if (use.stepped != kNone) { return arrive(use.stepped); }
+  if (use.collective != kNone) { return end_collective(use.collective); }
   Message& message = messages_in_flight_[use.message];
   message.has_arrived = true;
   nodes_.end_later(message.sender.rank, message.sender.ref);
@@ -253,6 +250,15 @@ void FlowMachine::end_flow(std::uint32_t flow) {
 }
 
 // ---- collectives ---------------------------------------------------------------------------------------------------
+
+void FlowMachine::end_collective(std::uint32_t number) {
+  CollectiveRun& run = collectives_[number];
+  run.end = rounds_.now();
+  if (run.way != nullptr) { switches_->give_back(*run.way); }
+  slow_kernels(run, match_.all()[number].task, false);
+  for (const auto& [rank, node] : run.members) { nodes_.end_later(rank, node); }
+  std::vector<std::pair<std::uint32_t, std::uint32_t>>().swap(run.members);
+}
 
 // Chakra counts the shard of an all-gather, nccl-tests the whole buffer.
 Bytes FlowMachine::whole_buffer(const NodeTask& task) const {
@@ -304,6 +310,7 @@ void FlowMachine::join(std::uint32_t rank, std::uint32_t node) {
     throw Stop{rank, job_.rank_graphs[rank].nodes[node].id,
                fmt::format("is a {}, for which the cluster has no algorithm", name_of(task.collective))};
   }
+  if (goes_by_message(number)) { return start_messages(number); }
   run.algorithm = call.algorithm;
   for (const auto& [member, member_node] : run.members) {
     for (const Load& load : call.loads) {

@@ -27,6 +27,7 @@
 #include "orrery/simulate/physical_event.hpp"
 #include "orrery/simulate/physical_nodes.hpp"
 #include "orrery/simulate/pool_levels.hpp"
+#include "orrery/simulate/stepped_calls.hpp"
 #include "orrery/simulate/switch_calls.hpp"
 #include "orrery/simulate/topology_loads.hpp"
 
@@ -47,6 +48,7 @@ class FlowMachine {
     CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
     std::uint64_t first_start = 0, last_start = 0, end = 0;
     const SwitchCalls::Way* way = nullptr;  // in switches
+    bool by_message = false;
   };
 
   [[nodiscard]] const PhysicalRounds& rounds() const { return rounds_; }
@@ -105,6 +107,7 @@ class FlowMachine {
   struct Use {
     std::uint32_t collective = kNone, message = kNone;
     std::uint32_t memory_rank = kNone, memory_node = kNone;
+    std::uint32_t stepped = kNone;  // a message of a collective
   };
   struct Live {                 // flow
     std::uint32_t version = 0;  // of its end; earlier ends are void
@@ -123,6 +126,14 @@ class FlowMachine {
   void slow_kernels(const CollectiveRun& run, const NodeTask& task, bool starts);
   void join(std::uint32_t rank, std::uint32_t node);
   void access_memory(std::uint32_t rank, std::uint32_t node);
+  void end_collective(std::uint32_t number);
+  // Collectives message by message (flow_steps.cpp).
+  [[nodiscard]] bool goes_by_message(std::uint32_t number) const;
+  void start_messages(std::uint32_t number);
+  void schedule_departures();
+  void depart(std::uint32_t message);
+  void arrive(std::uint32_t message);
+  std::uint64_t demand_message(std::uint32_t message);
   void send(std::uint32_t rank, std::uint32_t node);
   void receive(std::uint32_t rank, std::uint32_t node);
   void match(Message& message, const Continuation& receiver);
@@ -171,6 +182,7 @@ class FlowMachine {
   std::map<std::tuple<std::uint32_t, Collective, std::uint64_t>, Call> calls_;
   std::map<std::tuple<std::uint64_t, std::uint16_t, std::uint32_t, std::uint32_t>, Call> transfers_;
   std::optional<TopologyLoads> topology_;
+  std::optional<SteppedCalls> stepped_;
   std::optional<SwitchCalls> switches_;
   std::map<std::tuple<std::uint32_t, Collective, std::uint64_t>, SwitchCalls::Asked> asked_;
   std::map<const SwitchCalls::Way*, Call> switch_calls_;  // found by key only

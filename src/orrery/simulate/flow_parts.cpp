@@ -85,6 +85,9 @@ NodeParts FlowMachine::parts_of(std::uint32_t rank, std::uint32_t node) const {
     case Act::collective:
     case Act::send:
     case Act::receive: {
+      if (task.act == Act::collective && collectives_[match_.collective_of(rank, node)].by_message) {
+        return {{}, "messages of its steps"};
+      }
       const Call* call = known_call(rank, node);
       return call == nullptr ? NodeParts{{}, activity_name(task)} : parts_of_call(*call, task.act != Act::collective);
     }

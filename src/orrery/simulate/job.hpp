@@ -46,6 +46,7 @@ struct SimulationJob {
   bool energy = false;            // find results::SimulatedEnergy, back end flow
   bool memory_over_time = false;  // find results::MemoryOverTime from the tensors of graphs; needs spans
   std::optional<network::ChunkOrder> chunk_order = {};  // of collectives over several dimensions, back end flow
+  bool by_message = false;  // collectives on a topology as messages (stepped_calls.hpp), back end flow
 };
 
 // Where the inputs are, as on ASTRA-sim's command line.
@@ -63,6 +64,7 @@ struct SimulationFiles {
   std::vector<LinkChange> link_changes;                 // back end flow; every rank is simulated then
   std::uint32_t copies = 1;                             // of graphs on a cluster: see copy_ranks
   std::optional<network::ChunkOrder> chunk_order = {};  // see SimulationJob
+  bool by_message = false;                              // see SimulationJob
   std::vector<std::string> grown;                       // process groups that all copies join
   int threads = 0;                                      // for reading graphs; the result does not depend on it
 };

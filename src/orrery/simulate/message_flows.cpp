@@ -23,30 +23,6 @@ namespace orrery::simulate {
 
 namespace {
 
-network::MemberSchedule member_schedule(Collective collective, CollectiveAlgorithm algorithm, std::uint32_t members) {
-  if (algorithm == CollectiveAlgorithm::flat_ring) { algorithm = CollectiveAlgorithm::ring; }
-  network::MemberSchedule schedule;
-  schedule.collective = collective;
-  schedule.algorithm = algorithm;
-  schedule.members = members;
-  return schedule;
-}
-
-CollectiveAlgorithm usual_algorithm(Collective collective) {
-  switch (collective) {
-    case Collective::all_reduce:
-    case Collective::all_gather:
-    case Collective::reduce_scatter: return CollectiveAlgorithm::ring;
-    case Collective::all_to_all:
-    case Collective::gather:
-    case Collective::scatter: return CollectiveAlgorithm::direct;
-    case Collective::broadcast:
-    case Collective::reduce: return CollectiveAlgorithm::tree;
-    case Collective::barrier: return CollectiveAlgorithm::halving_doubling;
-  }
-  throw_internal_error("known collective", __FILE__, __LINE__);
-}
-
 // The switch that every device has a cable to; none: the first node that is no switch.
 std::uint32_t common_switch(const hardware::Topology& topology, const std::vector<std::uint32_t>& devices) {
   std::vector<std::set<std::uint32_t>> joined(topology.nodes.size());
@@ -60,16 +36,12 @@ std::uint32_t common_switch(const hardware::Topology& topology, const std::vecto
   return static_cast<std::uint32_t>(found - joined.begin());
 }
 
-// Libraries make a ring for each device of a scale-up domain, which enters and leaves the domain by other devices than
-// the others do, so that all of their ports are in use. Ring k starts every domain with device k.
 std::vector<network::SteppedCollective> rings_of(const network::SteppedCollective& call, std::uint32_t domain) {
   std::vector<network::SteppedCollective> rings;
   for (std::uint32_t k = 0; k < domain; ++k) {
     network::SteppedCollective ring = call;
     ring.block_bytes = call.block_bytes / domain;
-    for (std::size_t i = 0; i < call.nodes.size(); ++i) {
-      ring.nodes[i] = call.nodes[i - i % domain + (i + k) % domain];
-    }
+    ring.nodes = network::ring_order(call.nodes, domain, k);
     rings.push_back(std::move(ring));
   }
   return rings;
@@ -145,10 +117,12 @@ bool has_one_switch(const hardware::Cluster& cluster, const hardware::Topology& 
                     const std::vector<std::uint32_t>& devices) {
   const auto members = static_cast<std::uint32_t>(devices.size());
   return !cluster.topology->in_switch && common_switch(topology, devices) < topology.nodes.size() &&
-         network::refusal(member_schedule(collective, CollectiveAlgorithm::in_switch, members)).empty();
+         network::refusal(network::member_schedule(collective, CollectiveAlgorithm::in_switch, members)).empty();
 }
 
-std::string name_of_usual(Collective collective) { return std::string(config::enum_name(usual_algorithm(collective))); }
+std::string name_of_usual(Collective collective) {
+  return std::string(config::enum_name(network::usual_algorithm(collective)));
+}
 
 // Several calls in switches; those that find no switch with room run without.
 struct SwitchRun {
@@ -209,19 +183,19 @@ std::string refusal_of(const hardware::Cluster& cluster, Collective collective, 
   }
   if (algorithm == CollectiveAlgorithm::automatic) { return {}; }
   if (algorithm != CollectiveAlgorithm::in_switch) {
-    return network::refusal(member_schedule(collective, algorithm, members / groups));
+    return network::refusal(network::member_schedule(collective, algorithm, members / groups));
   }
   const hardware::Topology topology = hardware::build(*cluster.topology);
   const auto devices = devices_of(cluster, parallel::rank_order(cluster), members);
   if (has_one_switch(cluster, topology, collective, devices)) {
-    return network::refusal(member_schedule(collective, algorithm, members));
+    return network::refusal(network::member_schedule(collective, algorithm, members));
   }
   if (auto refusal = network::tree_refusal(collective); !refusal.empty()) { return refusal; }
   if (!network::switch_tree(topology, devices)) {
     return fmt::format("in_switch needs switches that lead to all {} devices", members);
   }
-  const std::uint64_t messages =
-      groups * network::message_count(member_schedule(collective, usual_algorithm(collective), members / groups));
+  const std::uint64_t messages = groups * network::message_count(network::member_schedule(
+                                              collective, network::usual_algorithm(collective), members / groups));
   if (cluster.topology->in_switch && messages > network::kMostHeldMessages) {
     return fmt::format(
         "in_switch with limits: groups that the switches do not serve would have {} messages; at most {}", messages,
@@ -232,7 +206,7 @@ std::string refusal_of(const hardware::Cluster& cluster, Collective collective, 
 
 MessageFlows simulate_messages(const hardware::Cluster& cluster, Collective collective, Bytes bytes,
                                CollectiveAlgorithm algorithm, std::vector<double> pair_bytes, std::uint32_t groups) {
-  if (algorithm == CollectiveAlgorithm::automatic) { algorithm = usual_algorithm(collective); }
+  if (algorithm == CollectiveAlgorithm::automatic) { algorithm = network::usual_algorithm(collective); }
   const auto members = static_cast<std::uint32_t>(cluster.devices);
   const hardware::Topology topology = hardware::build(*cluster.topology);
   hardware::Routes routes(topology);
@@ -241,7 +215,8 @@ MessageFlows simulate_messages(const hardware::Cluster& cluster, Collective coll
   const bool one_switch = algorithm == CollectiveAlgorithm::in_switch && groups == 1 &&
                           has_one_switch(cluster, topology, collective, call.nodes);
   const bool in_trees = algorithm == CollectiveAlgorithm::in_switch && !one_switch;
-  call.schedule = member_schedule(collective, in_trees ? usual_algorithm(collective) : algorithm, members);
+  call.schedule =
+      network::member_schedule(collective, in_trees ? network::usual_algorithm(collective) : algorithm, members);
   if (one_switch) { call.nodes.push_back(common_switch(topology, call.nodes)); }
   if (collective != Collective::barrier) {
     call.block_bytes = bytes.value() / static_cast<double>(network::block_count(call.schedule));

@@ -187,6 +187,7 @@ Result<SimulationJob> read_job_on(const hardware::Cluster& cluster, const Simula
   job.energy = files.energy;
   job.memory_over_time = files.memory_over_time;
   job.chunk_order = files.chunk_order;
+  job.by_message = files.by_message;
   job.spans = files.spans || files.tables || files.explain || files.memory_over_time;
   if (!files.groups.empty()) {
     ORRERY_TRY(groups, read_groups(files.groups, job.network.ranks() / files.copies));

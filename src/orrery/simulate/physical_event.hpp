@@ -21,7 +21,8 @@ enum class PhysicalEventKind : std::uint8_t {
   flow_end,         // flow `ref`, at its version `extra`
   kernel_end,       // kernel of rank `ref`, at its version `extra`
   rank_start,       // rank `ref` starts
-  link_change       // change `ref` of the bandwidth of a link
+  link_change,      // change `ref` of the bandwidth of a link
+  departure         // message `ref` of a collective leaves
 };
 
 struct PhysicalEvent {

@@ -39,7 +39,8 @@ void PhysicalMachine::handle(const PhysicalEvent& event) {
     case PhysicalEventKind::flow_end:
     case PhysicalEventKind::kernel_end:
     case PhysicalEventKind::rank_start:
-    case PhysicalEventKind::link_change: break;
+    case PhysicalEventKind::link_change:
+    case PhysicalEventKind::departure: break;
   }
   throw_internal_error("event of links", __FILE__, __LINE__);
 }

@@ -89,13 +89,13 @@ std::vector<TopologyLoads::Line> TopologyLoads::lines_along(int dimension, bool 
 
 void TopologyLoads::send(std::uint32_t from, std::uint32_t to, double bytes) {
   if (from == to || !(bytes > 0)) { return; }
-  const bool avoids = detours_ && detours_->reaches(from, to);
-  (avoids ? *detours_ : routes_).charge(from, to, bytes, bytes_);
+  routes(from, to).charge(from, to, bytes, bytes_);
 }
 
 void TopologyLoads::close(std::uint32_t link) {
   if (!detours_) { detours_.emplace(topology_); }
   detours_->close(link);
+  ++failures_;
 }
 
 void TopologyLoads::add_ring(const Line& line, double bytes, bool both_ways) {

@@ -35,6 +35,13 @@ class TopologyLoads {
 
   // The link has failed for good: routes of later loads avoid it. Messages without another route keep theirs.
   void close(std::uint32_t link);
+  [[nodiscard]] std::uint32_t failures() const { return failures_; }  // links that have failed
+
+  [[nodiscard]] std::uint32_t device_of(std::uint32_t rank) const { return devices_[rank]; }
+  // Between two devices: without the links that have failed, if that leaves a route.
+  [[nodiscard]] hardware::Routes& routes(std::uint32_t from, std::uint32_t to) {
+    return detours_ && detours_->reaches(from, to) ? *detours_ : routes_;
+  }
 
   [[nodiscard]] const hardware::Topology& topology() const { return topology_; }
 
@@ -50,6 +57,7 @@ class TopologyLoads {
   hardware::Topology topology_;
   hardware::Routes routes_;
   std::optional<hardware::Routes> detours_;  // without the links that have failed
+  std::uint32_t failures_ = 0;
   std::vector<std::uint32_t> devices_;
   std::vector<std::int64_t> strides_;  // of the levels, in devices
   std::vector<double> bytes_;          // by link
