@@ -57,6 +57,7 @@ std::int64_t Engine::growing(std::int64_t step) const {
 
 void Engine::take_blocks(std::int64_t count) {
   used_ += count;
+  if (count > 0) { left_.take(count); }
   ORRERY_ASSERT(used_ <= shape_.blocks && used_ >= 0);
   while (used_ + prefixes_.idle() * unit_blocks_ > shape_.blocks) { prefixes_.evict(); }
   totals_.peak_blocks = std::max(totals_.peak_blocks, used_);
@@ -332,10 +333,10 @@ void Engine::leave(std::uint32_t slot) {
     ungenerated_ -= s.joined + outputs_left(s);
     --decodes_;
   }
-  release(s);
+  left_.free(release(s));
 }
 
-void Engine::release(Sequence& s) {
+std::int64_t Engine::release(Sequence& s) {
   const Request& request = workload_.requests[static_cast<std::size_t>(s.request)];
   if (settings_.scheduler != Scheduler::static_batch && s.decodes) {
     s.blocks = blocks_of(context_of(s) - s.shared);  // grown while decoding
@@ -353,6 +354,7 @@ void Engine::release(Sequence& s) {
   if (admitted_.size() > 2 * static_cast<std::size_t>(running()) + 64) {
     std::erase_if(admitted_, [&](const Admitted& a) { return !is_here(a.slot, a.admission); });
   }
+  return s.blocks;
 }
 
 }  // namespace orrery::serving

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "orrery/serving/engine_settings.hpp"
+#include "orrery/serving/left_blocks.hpp"
 #include "orrery/serving/prefix_cache.hpp"
 #include "orrery/serving/request.hpp"
 #include "orrery/serving/step_price.hpp"
@@ -138,12 +139,15 @@ class Engine {
     return workload_.requests[static_cast<std::size_t>(waiting.request)].input + waiting.generated - waiting.kept;
   }
   void take_blocks(std::int64_t count);
+  // Idle blocks of the request's own that it finds again after a preemption: not overwritten since, and whole.
+  [[nodiscard]] std::int64_t left_blocks(const Waiting& waiting, std::int64_t shared) const;
   // engine_admission.cpp
   struct Offer {
     std::int64_t units = 0, hit_tokens = 0;  // shareable blocks of the prompt; positions that are cached
     std::int64_t hits = 0;                   // of `units`: leading blocks that are cached
     std::int64_t tokens = 0;                 // to compute in this iteration
     std::int64_t own_blocks = 0, new_shared = 0;
+    std::int64_t left = 0;  // of own_blocks: those of before a preemption
   };
   [[nodiscard]] Offer offer_of(const Waiting& waiting, std::int64_t budget) const;
   [[nodiscard]] std::int64_t found_blocks(const Request& request, const Offer& offer);
@@ -174,7 +178,8 @@ class Engine {
   void finish_chunks();
   void join(std::uint32_t slot);
   void leave(std::uint32_t slot);
-  void release(Sequence& sequence);
+  // Its own blocks, which are free then.
+  std::int64_t release(Sequence& sequence);
   std::uint32_t new_slot();
   std::uint32_t last_admitted();
 
@@ -201,6 +206,7 @@ class Engine {
   std::priority_queue<Finish, std::vector<Finish>, std::greater<>> finishes_;
   std::vector<std::int64_t> phases_;  // [block_tokens]: decoding sequences by the step, modulo, that needs a block
   PrefixCache prefixes_;
+  LeftBlocks left_;
   std::vector<bool> is_end_;      // [block id]: a prompt that was computed ends in this partial block
   std::int64_t unit_blocks_ = 1;  // engine blocks of a block of the prefix cache
 

@@ -39,6 +39,11 @@ Engine::Offer Engine::offer_of(const Waiting& waiting, std::int64_t budget) cons
     // Blocks behind a miss may be held as well; they are not in memory twice. Idle ones count as free memory.
     offer.new_shared = offer.units - prefixes_.held_among(shareable);
   }
+  if (offer.hits == offer.units) {
+    offer.left = left_blocks(waiting, offer.units * workload_.block_tokens);
+    const std::int64_t shared = offer.units * workload_.block_tokens;
+    if (offer.left > 0) { offer.hit_tokens = shared + offer.left * settings_.block_tokens; }
+  }
   const std::int64_t known = std::max(offer.hit_tokens, waiting.kept);
   const std::int64_t left = target - known;
   offer.tokens = std::min(left, budget);
@@ -53,6 +58,14 @@ Engine::Offer Engine::offer_of(const Waiting& waiting, std::int64_t budget) cons
   const std::int64_t end = settings_.reserve == Reserve::chunk ? known + offer.tokens : target;
   offer.own_blocks = blocks_of(end - offer.units * workload_.block_tokens);
   return offer;
+}
+
+// At least one token is computed.
+std::int64_t Engine::left_blocks(const Waiting& waiting, std::int64_t shared) const {
+  if (left_.empty() || waiting.kept > 0) { return 0; }
+  const Request& request = workload_.requests[static_cast<std::size_t>(waiting.request)];
+  const std::int64_t most = (request.input + waiting.generated - 1 - shared) / settings_.block_tokens;
+  return std::min(left_.of(waiting.request), most);
 }
 
 bool Engine::fits(const Waiting& waiting, const Offer& offer) const {
@@ -108,7 +121,12 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
     take_blocks((prefixes_.held() - held) * unit_blocks_);
   }
   s.blocks = offer.own_blocks;
-  take_blocks(offer.own_blocks);
+  if (offer.left > 0) {
+    left_.take_back(waiting.request);
+    outcome.recomputed -= offer.left * settings_.block_tokens;
+    used_ += offer.left;
+  }
+  take_blocks(offer.own_blocks - offer.left);
   committed_ += blocks_of(request.input + request.output);
   if (outcome.scheduled < 0) {
     outcome.scheduled = now;
@@ -240,7 +258,13 @@ void Engine::preempt_last() {
     std::erase(prefilling_, slot);
     std::erase_if(planned_, [&](const Planned& planned) { return planned.slot == slot; });
   }
-  release(s);
+  const std::int64_t free = available() - prefixes_.idle() * unit_blocks_;
+  const std::int64_t own = release(s);
+  const bool stays = settings_.prefix_cache && !swaps;
+  const std::int64_t whole = stays ? std::max<std::int64_t>(0, context - s.shared) / settings_.block_tokens : 0;
+  const std::int64_t rest = own - whole;  // not whole: freed before
+  left_.free(rest);
+  left_.preempt(waiting.request, whole, free + rest);
   queue(waiting, true);
 }
 

@@ -436,17 +436,23 @@ TEST(Engine, prompts_that_fill_a_batch_do_not_wait) {
 }
 
 // A cache of 10 blocks of 4: two prompts of 16 (4 blocks each) grow until one must leave; it starts again at the end.
+// At 20 positions both need their sixth block. The first request then grows to 35 positions, 9 blocks, over four of
+// those that the second has left, from its tail: with a cache of prefixes it finds its first block again.
 TEST(Engine, the_youngest_request_is_preempted_and_starts_again) {
-  TestFleet fleet;
-  fleet.settings.block_tokens = 4;
-  fleet.shape.blocks = 10;
-  Workload load = load_of(2, 0.0, 16, 20, 1.0, 1);
-  const FleetRun run = fleet.run(load);
-  EXPECT_EQ(run.outcomes[0].preemptions, 0);
-  EXPECT_EQ(run.outcomes[1].preemptions, 1);
-  EXPECT_EQ(run.outcomes[1].recomputed, 20);  // at 20 positions both need their sixth block
-  EXPECT_GT(run.outcomes[1].last, run.outcomes[0].last);
-  EXPECT_EQ(run.engines[0].peak_blocks, 10);
+  for (const bool finds : {false, true}) {
+    TestFleet fleet;
+    fleet.settings.block_tokens = 4;
+    fleet.settings.prefix_cache = finds;
+    fleet.shape.blocks = 10;
+    Workload load = load_of(2, 0.0, 16, 20, 1.0, 1);
+    const FleetRun run = fleet.run(load);
+    EXPECT_EQ(run.outcomes[0].preemptions, 0);
+    EXPECT_EQ(run.outcomes[1].preemptions, 1);
+    EXPECT_EQ(run.outcomes[1].recomputed, finds ? 16 : 20);
+    EXPECT_EQ(run.engines[0].prefilled, 32 + 1 + run.outcomes[1].recomputed);  // and the last generated token
+    EXPECT_GT(run.outcomes[1].last, run.outcomes[0].last);
+    EXPECT_EQ(run.engines[0].peak_blocks, 10);
+  }
 }
 
 // A request that comes in the first of 10 decode steps between looks is seen at the end of the tenth. Contexts are 11
