@@ -56,6 +56,7 @@ StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, Pa
     sizes.in_place.weights += count * part.in_place.weights;
     sizes.in_place.state += count * part.in_place.state;
     sizes.in_place.gradients += count * part.in_place.gradients;
+    sizes.in_place.fetched = max(sizes.in_place.fetched, part.in_place.fetched);
     for (const auto& one : part.matrices) { add_matrices(sizes.matrices, one, count); }
     sizes.kv_cache += count * part.kv_cache;
     sizes.working = max(sizes.working, part.working);
@@ -223,8 +224,13 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   const auto& pair = sizes.neighbours;
   need.weights = weights_of(sizes);
   if (plan.offload.weights) { offload(need, need.weights, weights_of(pair)); }
-  need.weights += sizes.in_place.weights;
-  need.tables = need.table_weights = sizes.in_place.weights;
+  Bytes table_weights = sizes.in_place.weights, table_state = sizes.in_place.state;
+  if (plan.offload.tables) {
+    offload(need, table_weights, sizes.in_place.fetched);
+    offload(need, table_state, Bytes(0));
+  }
+  need.weights += table_weights;
+  need.tables = need.table_weights = table_weights;
   if (job.is_inference()) {
     need.activations = max(sizes.working * prefill_share(job, plan, stack.storage.prefill_tokens), sizes.decoding);
     need.kv_cache = sizes.kv_cache;
@@ -246,9 +252,9 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
     offload(need, need.optimizer, optimizer_state(stack, plan, weight_element, pair.dense, pair.expert));
   }
   need.gradients += sizes.in_place.gradients;
-  need.optimizer += sizes.in_place.state;
-  need.tables += sizes.in_place.state + sizes.in_place.gradients;
-  need.table_state = sizes.in_place.state;
+  need.optimizer += table_state;
+  need.tables += table_state + sizes.in_place.gradients;
+  need.table_state = table_state;
   need.activations = Bytes(peak_in_flight(shape, stage, sizes.chunk_kept));
   const Bytes replay = replay_buffer(sizes, shape, stage, plan, need.activations);
   if (plan.offload.activations) { offload(need, need.activations, pair.kept); }
@@ -262,7 +268,7 @@ LeastMemory least_memory(const StageSizes& sizes, const PipelineShape& shape, st
   Plan lean = plan;
   lean.zero = lowest_memory.zero;
   lean.shard = 0;
-  lean.offload = {};
+  lean.offload = {.tables = plan.offload.tables};
   const auto with_plain_buffers = [&] {
     MemoryNeed need = stage_memory(sizes, shape, stage, job, lean, stack, weight_element);
     if (lean.zero < 2 || job.is_inference()) { return need; }
@@ -271,9 +277,11 @@ LeastMemory least_memory(const StageSizes& sizes, const PipelineShape& shape, st
     need.buffers = working_buffers(sizes, shape, stage, whole, stack, weight_element);
     return need;
   };
-  const Bytes together = with_plain_buffers().total();
-  if (!lowest_memory.offload.any()) { return {together, together}; }
+  const MemoryNeed without = with_plain_buffers();
+  const Bytes together = without.total() + without.offloaded;
   lean.offload = lowest_memory.offload;
+  lean.offload.tables = plan.offload.tables;
+  if (lean.offload == Offload{.tables = plan.offload.tables}) { return {without.total(), together}; }
   lean.optimizer_device = lowest_memory.optimizer_device;
   Bytes device = with_plain_buffers().total();
   // Shards that are the master copy are wider than weights whose master copy is offloaded.

@@ -325,6 +325,7 @@ workload::Slice slice_of(const Job& job, const Plan& plan, workload::Pass pass) 
     slice.tables = plan.tables;
     slice.table_ranks = plan.table_ranks();
     slice.replicas = plan.stage_ranks();
+    slice.offloads_tables = plan.offload.tables;
   }
   if (pass == workload::Pass::prefill) { slice.seq = job.prompt; }
   if (pass == workload::Pass::decode) {

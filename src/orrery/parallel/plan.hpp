@@ -57,8 +57,9 @@ struct Offload {
   bool weights = false;
   bool activations = false;
   bool optimizer = false;
+  bool tables = false;  // embedding tables of recommenders, with their optimizer state
 
-  [[nodiscard]] bool any() const { return weights || activations || optimizer; }
+  [[nodiscard]] bool any() const { return weights || activations || optimizer || tables; }
   friend bool operator==(const Offload&, const Offload&) = default;
 };
 
@@ -212,6 +213,7 @@ enum class PlanField : std::uint8_t {
   offload_weights,
   offload_activations,
   offload_optimizer,
+  offload_tables,
   optimizer_device,
   tier_tp,
   tier_cp,

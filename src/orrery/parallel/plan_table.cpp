@@ -94,6 +94,7 @@ bool no_sharded_tables(const PlanSetting& at) {
   return no_tables(at) || at.plan.tables.sharding == workload::TableSharding::replicated;
 }
 bool no_second_tier(const PlanSetting& at) { return !at.has_second_tier; }
+bool no_tables_to_offload(const PlanSetting& at) { return no_tables(at) || no_second_tier(at); }
 bool no_state_offloaded(const PlanSetting& at) { return no_second_tier(at) || !at.plan.offload.optimizer; }
 bool nothing_sharded(const PlanSetting& at) { return at.plan.zero == 0; }
 bool nothing_recomputed(const PlanSetting& at) { return at.plan.recompute == Recompute::none; }
@@ -498,7 +499,9 @@ PlanChoice offload() {
   using F = PlanField;
   PlanChoice row;
   row.name = "offload";
-  row.help = "kept in the second memory tier: weights, activations and optimizer state, as in weights,optimizer";
+  row.help =
+      "kept in the second memory tier: weights, activations and optimizer state, as in weights,optimizer; tables: "
+      "embedding tables of a recommender with their state";
   row.kind = ChoiceKind::words;
   row.title = "offload of";
   row.not_a_word = "cannot be offloaded";
@@ -506,11 +509,13 @@ PlanChoice offload() {
   row.parts = {
       member<&Offload::weights, kAny>(F::offload_weights, "offload_weights", "weights", kOffload),
       member<&Offload::activations, kAny>(F::offload_activations, "offload_activations", "activations", kOffload),
-      member<&Offload::optimizer, kAny>(F::offload_optimizer, "offload_optimizer", "optimizer", kOffload)};
+      member<&Offload::optimizer, kAny>(F::offload_optimizer, "offload_optimizer", "optimizer", kOffload),
+      member<&Offload::tables, kAny>(F::offload_tables, "offload_tables", "tables", kOffload)};
   for (PlanPart& axis : row.parts) {
-    axis.inner = true;
-    axis.is_idle = no_second_tier;
-    axis.training_only = axis.field != F::offload_weights;
+    const bool of_tables = axis.field == F::offload_tables;  // lookups wait for them
+    axis.inner = !of_tables;
+    axis.is_idle = of_tables ? no_tables_to_offload : no_second_tier;
+    axis.training_only = !of_tables && axis.field != F::offload_weights;
   }
   row.parts[1].after = field_mask({F::recompute, F::recompute_layers});
   row.parts[1].is_idle = no_activations_kept;
