@@ -275,14 +275,14 @@ NodeIds Streams::issue_transfer(std::string_view name, const CollectiveCall& cal
     if (weights > Bytes(0)) { ends.push_back(writer_.memory(name, graph::NodeType::mem_load, weights, parents)); }
     return ends;
   }
+  const bool together =
+      call.sharers != GroupKind::host && writer_.groups().members(call.sharers, writer_.rank()).degree > 1;
+  const GroupFamily* sharers = together ? &writer_.family(call.sharers, Lane::overlapped) : nullptr;
   if (call.transfer != parallel::TierTransfer::store) {
-    const bool together =
-        call.readers != GroupKind::host && writer_.groups().members(call.readers, writer_.rank()).degree > 1;
-    const GroupFamily* readers = together ? &writer_.family(call.readers, Lane::overlapped) : nullptr;
-    ends.push_back(writer_.memory(name, graph::NodeType::mem_load, call.bytes, parents, readers));
+    ends.push_back(writer_.memory(name, graph::NodeType::mem_load, call.bytes, parents, sharers));
   }
   if (call.transfer != parallel::TierTransfer::load) {
-    ends.push_back(writer_.memory(name, graph::NodeType::mem_store, call.bytes, parents));
+    ends.push_back(writer_.memory(name, graph::NodeType::mem_store, call.bytes, parents, sharers));
   }
   return ends;
 }

@@ -28,6 +28,7 @@ std::string offload_text(const parallel::Offload& offload) {
   add(offload.activations, "activations");
   add(offload.optimizer, "optimizer");
   add(offload.tables, "tables");
+  add(offload.gradients, "gradients");
   return text;
 }
 

@@ -24,10 +24,9 @@ void check_dense(PlanChecker& check, const Job& job, const Plan& plan) {
   one(plan.cp, "--cp", "a sample has one position");
   one(plan.pp, "--pp", "tables and dense parts are one stage");
   one(plan.etp, "--etp", "an expert stays whole");
-  const bool only_tables = !plan.offload.weights && !plan.offload.activations && !plan.offload.optimizer;
-  check.require(only_tables, "--offload", [] {
-    return std::string("of weights, activations or optimizer is not modelled for recommenders; valid: tables");
-  });
+  const bool only_tables = plan.offload == Offload{.tables = plan.offload.tables};
+  check.require(only_tables, "--offload",
+                [] { return std::string("of anything but tables is not modelled for recommenders; valid: tables"); });
   check.require(job.adapter.rank == 0, "--lora",
                 [] { return std::string("needs the projections of a transformer; valid for a recommender: 0"); });
 }

@@ -56,9 +56,9 @@ struct CollectiveCall {
   workload::NodeDispatch node_dispatch = {};   // of an all-to-all over ep
   TierTransfer transfer = TierTransfer::load;  // over GroupKind::host
   HostUpdate update = {};
-  // Of a load: the members of the group load the same bytes of a pool together, which its switches multicast; host: the
-  // rank loads bytes of its own.
-  GroupKind readers = GroupKind::host;
+  // The members of the group load, or store, the same bytes of a pool together: its switches multicast them, or reduce
+  // them on the way. host: the rank has bytes of its own.
+  GroupKind sharers = GroupKind::host;
 };
 
 struct Item;
