@@ -135,14 +135,16 @@ TEST(RecommenderEstimate, the_breakdown_sums_to_the_step_and_the_bound_lies_belo
 }
 
 // A tier without limits costs nothing; a slower one more, and the bound of the search still lies below. Memory moves.
+// Transfers of replicated tables wait for the exchange of the others, which is on the same stream.
 TEST(RecommenderEstimate, offloaded_tables_cost_what_the_tier_takes) {
   int checked = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     SeededRandom random(seed);
     Case c = any_case(random);
-    c.stack.host.launch_time = Seconds(0.0);  // transfers are launched, too
+    c.stack.host.launch_time = c.stack.host.kernel_launch_time = Seconds(0.0);  // transfers are launched, too
     if (!c.is_valid()) { continue; }
     c.cluster.second_tier.memory = Bytes(1e15);
+    c.cluster.second_tier.latency = Seconds(0.0);
     const auto offloaded = [&](double bandwidth) {
       Case moved = c;
       moved.cluster.second_tier.bandwidth = BytesPerSecond(bandwidth);
@@ -154,7 +156,9 @@ TEST(RecommenderEstimate, offloaded_tables_cost_what_the_tier_takes) {
     };
     const auto kept = Estimator(c.model, c.cluster, c.stack, c.job).estimate(c.plan);
     const auto free = offloaded(1e30), fast = offloaded(1e11), slow = offloaded(1e10);
-    EXPECT_NEAR(free.step_time / kept.step_time, 1.0, 1e-6) << "seed " << seed;
+    const bool waits = c.plan.tables.sharding != TableSharding::replicated && c.plan.tables.replicated_below > 0;
+    if (!waits) { EXPECT_NEAR(free.step_time / kept.step_time, 1.0, 1e-6) << "seed " << seed; }
+    EXPECT_TRUE(no_slower(kept.step_time, free.step_time)) << "seed " << seed;
     EXPECT_TRUE(no_slower(free.step_time, fast.step_time)) << "seed " << seed;
     EXPECT_LT(fast.step_time, slow.step_time) << "seed " << seed;
     EXPECT_NEAR(slow.breakdown.total() / slow.step_time, 1.0, 1e-6) << "seed " << seed;

@@ -164,8 +164,8 @@ class PlanLowering {
     for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
       MemoryNeed need = stage_memory(sizes_of(stage), program_.pipeline, stage, program_.job, plan_, context_.stack,
                                      context_.weight_element);
-      need.offloaded -= shared_weights(context_, plan_, sizes_of(stage));
-      need.offloaded += pooled_gradients(context_, plan_, sizes_of(stage));
+      need.add_offloaded(hardware::TensorClass::weights, -1.0 * shared_weights(context_, plan_, sizes_of(stage)));
+      need.add_offloaded(hardware::TensorClass::gradients, pooled_gradients(context_, plan_, sizes_of(stage)));
       program_.memory.push_back(need);
     }
   }

@@ -4,6 +4,8 @@
 
 namespace orrery::parallel {
 
+using hardware::TensorClass;
+
 namespace {
 
 void add_pair(StageSizes::Neighbours& most, const PartSizes& one, const PartSizes* other) {
@@ -208,8 +210,8 @@ double prefill_share(const Job& job, const Plan& plan, std::int64_t most) {
 }
 
 // Offloads `all` except what is in use or in transfer.
-void offload(MemoryNeed& need, Bytes& all, Bytes working) {
-  need.offloaded += all;
+void offload(MemoryNeed& need, TensorClass tensors, Bytes& all, Bytes working) {
+  need.add_offloaded(tensors, all);
   all = min(all, working);
 }
 
@@ -223,11 +225,11 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   };
   const auto& pair = sizes.neighbours;
   need.weights = weights_of(sizes);
-  if (plan.offload.weights) { offload(need, need.weights, weights_of(pair)); }
+  if (plan.offload.weights) { offload(need, TensorClass::weights, need.weights, weights_of(pair)); }
   Bytes table_weights = sizes.in_place.weights, table_state = sizes.in_place.state;
   if (plan.offload.tables) {
-    offload(need, table_weights, sizes.in_place.fetched);
-    offload(need, table_state, Bytes(0));
+    offload(need, TensorClass::tables, table_weights, sizes.in_place.fetched);
+    offload(need, TensorClass::optimizer, table_state, Bytes(0));
   }
   need.weights += table_weights;
   need.tables = need.table_weights = table_weights;
@@ -246,10 +248,12 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
     need.optimizer = max(need.optimizer, sizes.tensors.largest * of_weight);
   }
   if (plan.updates_on_host()) {
-    need.offloaded += host_optimizer(stack, plan, weight_element, sizes.dense, sizes.expert).stored;
+    need.add_offloaded(TensorClass::optimizer,
+                       host_optimizer(stack, plan, weight_element, sizes.dense, sizes.expert).stored);
     need.optimizer = Bytes(0);
   } else if (plan.offload.optimizer) {
-    offload(need, need.optimizer, optimizer_state(stack, plan, weight_element, pair.dense, pair.expert));
+    offload(need, TensorClass::optimizer, need.optimizer,
+            optimizer_state(stack, plan, weight_element, pair.dense, pair.expert));
   }
   need.gradients += sizes.in_place.gradients;
   need.optimizer += table_state;
@@ -257,7 +261,7 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   need.table_state = table_state;
   need.activations = Bytes(peak_in_flight(shape, stage, sizes.chunk_kept));
   const Bytes replay = replay_buffer(sizes, shape, stage, plan, need.activations);
-  if (plan.offload.activations) { offload(need, need.activations, pair.kept); }
+  if (plan.offload.activations) { offload(need, TensorClass::activations, need.activations, pair.kept); }
   need.buffers = working_buffers(sizes, shape, stage, plan, stack, weight_element) + replay;
   return need;
 }

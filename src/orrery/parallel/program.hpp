@@ -178,10 +178,15 @@ struct Chunk {
 // Memory of one rank, bytes.
 struct MemoryNeed {
   Bytes weights, gradients, optimizer, activations, buffers;
-  Bytes kv_cache;                    // inference: of the longest sequences
-  Bytes tables;                      // of all these, embedding tables with their optimizer state and gradients
-  Bytes table_weights, table_state;  // of `tables`; the rest are gradients
-  Bytes offloaded;                   // in the second memory tier; not part of the total
+  Bytes kv_cache;                         // inference: of the longest sequences
+  Bytes tables;                           // of all these, embedding tables with their optimizer state and gradients
+  Bytes table_weights, table_state;       // of `tables`; the rest are gradients
+  Bytes offloaded;                        // in the second memory tier; not part of the total
+  hardware::ByClass<Bytes> offloaded_by;  // the same by class
+  void add_offloaded(hardware::TensorClass tensors, Bytes bytes) {
+    offloaded += bytes;
+    offloaded_by[tensors] += bytes;
+  }
   [[nodiscard]] Bytes total() const { return weights + gradients + optimizer + activations + buffers + kv_cache; }
 };
 
