@@ -122,9 +122,16 @@ class Changes {
   }
 
   // What is moved first costs least: optimizer state is read once a step, activations once a layer, weights once a
-  // pass.
+  // pass. Recommenders offload their tables.
   void with_offload() {
     if (request_.job.offload) { return; }
+    const auto problem = read_problem(data_directory_, catalogue_, request_);
+    if (problem && problem->inputs.model.is_recommender()) {
+      PlanRequest changed = request_;
+      changed.job.offload = parallel::Offload{.tables = true};
+      (void)try_change(changed, "--offload tables");
+      return;
+    }
     const bool serves = request_.job.task == parallel::Task::inference;
     const std::array<std::pair<parallel::Offload, const char*>, 3> steps{
         {{{.weights = false, .activations = false, .optimizer = true}, "optimizer"},

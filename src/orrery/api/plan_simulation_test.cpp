@@ -318,11 +318,15 @@ TEST(PlanSimulation, without_shared_ports_a_plan_takes_the_time_of_its_estimate)
 }
 
 // Two nodes of eight devices: 100 GB/s of each device to a switch of its node with 200 GB/s to a pool. Weights of 16
-// replicas; with tp 4, four groups share the switch. Without latency, which the simulator hides where loads wait for
-// each other.
-TEST(PlanSimulation, replicas_load_weights_from_a_pool_in_the_time_of_the_estimate) {
+// replicas, and their gradients, which the pool reduces; with tp 4, four groups share the switch. Without latency,
+// which the simulator hides where loads wait for each other.
+TEST(PlanSimulation, replicas_use_a_pool_in_the_time_of_the_estimate) {
   for (const std::int64_t tp : {1, 4}) {
-    for (const int zero : {0, 3}) {
+    for (const auto& [zero, offload] : {std::pair{0, parallel::Offload{.weights = true}},
+                                        {3, parallel::Offload{.weights = true}},
+                                        {0, parallel::Offload{.gradients = true}},
+                                        {1, parallel::Offload{.gradients = true}},
+                                        {3, parallel::Offload{.weights = true, .gradients = true}}}) {
       Case c;
       c.model = parallel::test::llama(8, 1024, 16, 16, 4096, 32768);
       c.job = {16, 1024, hardware::Precision::bf16, parallel::Task::pretrain};
@@ -332,7 +336,7 @@ TEST(PlanSimulation, replicas_load_weights_from_a_pool_in_the_time_of_the_estima
       c.plan.tp = tp;
       c.plan.dp = 16 / tp;
       c.plan.zero = zero;
-      c.plan.offload.weights = true;
+      c.plan.offload = offload;
       c.plan.dp_overlap = false;
       const Program program = program_of(c);
       const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::operators, 1});

@@ -130,7 +130,11 @@ results::Memory Estimator::memory_of(const Program& program) const {
   memory.table_state = need.table_state;
   memory.capacity = found.capacity;
   memory.stage = static_cast<std::int64_t>(found.stage);
-  for (const auto& stage : program.memory) { memory.offloaded = max(memory.offloaded, stage.offloaded); }
+  for (const auto& stage : program.memory) {
+    if (stage.offloaded <= memory.offloaded) { continue; }
+    memory.offloaded = stage.offloaded;
+    memory.offloaded_by = stage.offloaded_by;
+  }
   memory.second_tier = cluster_.second_tier.memory;
   return memory;
 }

@@ -134,6 +134,41 @@ TEST(RecommenderEstimate, the_breakdown_sums_to_the_step_and_the_bound_lies_belo
   EXPECT_GT(checked, 50);
 }
 
+// A tier without limits costs nothing; a slower one more, and the bound of the search still lies below. Memory moves.
+// Transfers of replicated tables wait for the exchange of the others, which is on the same stream.
+TEST(RecommenderEstimate, offloaded_tables_cost_what_the_tier_takes) {
+  int checked = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    SeededRandom random(seed);
+    Case c = any_case(random);
+    c.stack.host.launch_time = c.stack.host.kernel_launch_time = Seconds(0.0);  // transfers are launched, too
+    if (!c.is_valid()) { continue; }
+    c.cluster.second_tier.memory = Bytes(1e15);
+    c.cluster.second_tier.latency = Seconds(0.0);
+    const auto offloaded = [&](double bandwidth) {
+      Case moved = c;
+      moved.cluster.second_tier.bandwidth = BytesPerSecond(bandwidth);
+      moved.plan.offload.tables = true;
+      Estimator estimator(moved.model, moved.cluster, moved.stack, moved.job);
+      const auto estimate = estimator.estimate(moved.plan);
+      EXPECT_LE(estimator.step_time_bound(moved.plan), estimate.step_time) << "seed " << seed;
+      return estimate;
+    };
+    const auto kept = Estimator(c.model, c.cluster, c.stack, c.job).estimate(c.plan);
+    const auto free = offloaded(1e30), fast = offloaded(1e11), slow = offloaded(1e10);
+    const bool waits = c.plan.tables.sharding != TableSharding::replicated && c.plan.tables.replicated_below > 0;
+    if (!waits) { EXPECT_NEAR(free.step_time / kept.step_time, 1.0, 1e-6) << "seed " << seed; }
+    EXPECT_TRUE(no_slower(kept.step_time, free.step_time)) << "seed " << seed;
+    EXPECT_TRUE(no_slower(free.step_time, fast.step_time)) << "seed " << seed;
+    EXPECT_LT(fast.step_time, slow.step_time) << "seed " << seed;
+    EXPECT_NEAR(slow.breakdown.total() / slow.step_time, 1.0, 1e-6) << "seed " << seed;
+    EXPECT_GT(slow.memory.offloaded, Bytes(0)) << "seed " << seed;
+    EXPECT_LE(slow.memory.table_state, kept.memory.table_state) << "seed " << seed;
+    ++checked;
+  }
+  EXPECT_GT(checked, 50);
+}
+
 // More lookups per sample never take less time; a replica of the tables per node never needs less memory. Tolerance:
 // tables on several ranks send either gradients of the accessed rows or whole gradients; when the last table changes to
 // whole gradients, the host launches one collective less.

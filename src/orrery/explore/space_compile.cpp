@@ -80,6 +80,7 @@ class Compiler {
     space_.refused = !parallel::is_valid(space_.cluster, plan);
     const auto& tier = space_.cluster.second_tier;
     space_.has_second_tier = tier.memory > Bytes(0) && tier.bandwidth > BytesPerSecond(0);
+    space_.pool_combines = space_.has_second_tier && tier.combines();
     space_.validity_varies = plan.shard > 0 || is_written(Axis::shard) || has_inner_needs();
   }
 

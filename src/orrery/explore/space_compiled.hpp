@@ -61,7 +61,7 @@ struct CompiledSpace {
   bool follows_schedule = false, follows_sequence = false, follows_etp = false, follows_tables = false;
   bool validity_varies = false;  // within a family
   bool refused = false;          // the cluster rules out every plan
-  bool has_second_tier = false;
+  bool has_second_tier = false, pool_combines = false;
   std::int64_t count = 0;  // of all points, invalid ones included
 
   std::vector<std::string> names, without_effect;

@@ -74,7 +74,8 @@ std::optional<std::int64_t> value_without_effect(const CompiledSpace& space, con
   // A value given by a flag is kept even without effect, except cp_method if cp is 1.
   if (level.fixed && !(level.by_flag && level.axis == Axis::cp_method)) { return std::nullopt; }
   const AxisRule& rule = *level.rule;
-  const parallel::PlanSetting setting{space.model, chosen.member.point.plan, space.has_second_tier};
+  const parallel::PlanSetting setting{space.model, chosen.member.point.plan, space.has_second_tier,
+                                      space.pool_combines};
   const bool has_no_effect = (rule.of_training && space.job.is_inference()) ||
                              (rule.is_without_effect != nullptr && rule.is_without_effect(setting)) ||
                              (level.axis == kAgRedo && gathers_nothing_again(chosen));

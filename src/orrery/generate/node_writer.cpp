@@ -90,11 +90,11 @@ NodeId NodeWriter::collective(std::string_view name, Collective collective, cons
 }
 
 NodeId NodeWriter::memory(std::string_view name, NodeType type, Bytes bytes, const NodeIds& parents,
-                          const GroupFamily* readers) {
+                          const GroupFamily* sharers) {
   begin(name, type, parents);
   add(keys::tensor_size, whole(bytes.value(), 1));
-  if (readers != nullptr) {
-    add_text(keys::pg_name, names_[static_cast<std::size_t>(readers - groups_.families().data())]);
+  if (sharers != nullptr) {
+    add_text(keys::pg_name, names_[static_cast<std::size_t>(sharers - groups_.families().data())]);
   }
   return finish();
 }

@@ -70,9 +70,9 @@ class NodeWriter {
   // rate that kernels lose beside it.
   NodeId collective(std::string_view name, Collective collective, const GroupFamily& family, Bytes bytes,
                     const NodeIds& parents, double slows_kernels = 0.0);
-  // `readers`: the members of the group load the same bytes; null: the rank loads or stores bytes of its own.
+  // `sharers`: the members of the group load or store the same bytes; null: the rank loads or stores bytes of its own.
   NodeId memory(std::string_view name, graph::NodeType type, Bytes bytes, const NodeIds& parents,
-                const GroupFamily* readers = nullptr);
+                const GroupFamily* sharers = nullptr);
   NodeId send(std::string_view name, const Message& message, const NodeIds& parents);
   NodeId receive(std::string_view name, const Message& message, const NodeIds& parents);
 

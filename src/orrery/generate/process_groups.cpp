@@ -64,7 +64,7 @@ class Uses {
         }
         case parallel::Route::ring_steps: rings_ = true; break;
         case parallel::Route::host:
-          if (launch->call.readers != GroupKind::host) { use(lane, launch->call.readers); }
+          if (launch->call.sharers != GroupKind::host) { use(lane, launch->call.sharers); }
           break;
       }
     }

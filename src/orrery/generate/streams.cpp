@@ -242,7 +242,7 @@ void Streams::flush(Execution& execution) {
 }
 
 NodeIds Streams::issue(std::string_view name, const CollectiveCall& call, Lane lane, const NodeIds& parents) {
-  if (route_of(call, program_.mesh) == parallel::Route::host) { return issue_transfer(name, call, parents); }
+  if (route_of(call, program_.mesh) == parallel::Route::host) { return issue_transfer(name, call, lane, parents); }
   NodeIds ends = issue_exchange(name, call, lane, behind(parents, &LastNodes::collective));
   if (in_pair_ && !ends.empty()) { in_pair_->collective = ends; }
   return ends;
@@ -265,7 +265,8 @@ NodeId Streams::write_collective(std::string_view name, const CollectiveCall& ca
   return writer_.collective(name, call.collective, writer_.family(group, lane), bytes, parents, slows_kernels);
 }
 
-NodeIds Streams::issue_transfer(std::string_view name, const CollectiveCall& call, const NodeIds& parents) {
+NodeIds Streams::issue_transfer(std::string_view name, const CollectiveCall& call, Lane lane,
+                                const NodeIds& parents) {
   if (call.bytes == Bytes(0)) { return {}; }
   NodeIds ends;
   if (call.transfer == parallel::TierTransfer::update) {
@@ -275,14 +276,14 @@ NodeIds Streams::issue_transfer(std::string_view name, const CollectiveCall& cal
     if (weights > Bytes(0)) { ends.push_back(writer_.memory(name, graph::NodeType::mem_load, weights, parents)); }
     return ends;
   }
+  const bool together =
+      call.sharers != GroupKind::host && writer_.groups().members(call.sharers, writer_.rank()).degree > 1;
+  const GroupFamily* sharers = together ? &writer_.family(call.sharers, lane) : nullptr;
   if (call.transfer != parallel::TierTransfer::store) {
-    const bool together =
-        call.readers != GroupKind::host && writer_.groups().members(call.readers, writer_.rank()).degree > 1;
-    const GroupFamily* readers = together ? &writer_.family(call.readers, Lane::overlapped) : nullptr;
-    ends.push_back(writer_.memory(name, graph::NodeType::mem_load, call.bytes, parents, readers));
+    ends.push_back(writer_.memory(name, graph::NodeType::mem_load, call.bytes, parents, sharers));
   }
   if (call.transfer != parallel::TierTransfer::load) {
-    ends.push_back(writer_.memory(name, graph::NodeType::mem_store, call.bytes, parents));
+    ends.push_back(writer_.memory(name, graph::NodeType::mem_store, call.bytes, parents, sharers));
   }
   return ends;
 }

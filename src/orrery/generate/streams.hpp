@@ -123,7 +123,7 @@ class Streams {
   [[nodiscard]] NodeIds issue_ring_steps(std::string_view name, Bytes bytes, const NodeIds& parents);
   [[nodiscard]] NodeIds issue_node_dispatch(std::string_view name, const parallel::CollectiveCall& call, Lane lane,
                                             const NodeIds& parents);
-  [[nodiscard]] NodeIds issue_transfer(std::string_view name, const parallel::CollectiveCall& call,
+  [[nodiscard]] NodeIds issue_transfer(std::string_view name, const parallel::CollectiveCall& call, Lane lane,
                                        const NodeIds& parents);
 
   const parallel::Program& program_;

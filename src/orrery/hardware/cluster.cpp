@@ -168,6 +168,10 @@ Ground weakest_ground(const Cluster& cluster, Links links) {
   return weakest;
 }
 
+bool SecondTier::combines() const {
+  return std::any_of(levels.begin(), levels.end(), [](const PoolLevel& level) { return level.combines; });
+}
+
 BytesPerSecond SecondTier::rate() const {
   BytesPerSecond least = bandwidth;
   for (const PoolLevel& level : levels) { least = min(least, level.capacity() / static_cast<double>(level.devices)); }

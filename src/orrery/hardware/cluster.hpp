@@ -87,6 +87,9 @@ struct SecondTier {
   // Of a device while all devices use the tier.
   [[nodiscard]] BytesPerSecond rate() const;
 
+  // A level multicasts what several devices load, and reduces what they store.
+  [[nodiscard]] bool combines() const;
+
   [[nodiscard]] BytesPerSecond update_rate() const { return memory_bandwidth * update_efficiency; }
 };
 

@@ -27,6 +27,8 @@ std::string offload_text(const parallel::Offload& offload) {
   add(offload.weights, "weights");
   add(offload.activations, "activations");
   add(offload.optimizer, "optimizer");
+  add(offload.tables, "tables");
+  add(offload.gradients, "gradients");
   return text;
 }
 

@@ -64,6 +64,11 @@ std::optional<CollectiveCall> table_crossing(const Operator& op, bool forward, c
   return call(several && goes, Collective::all_to_all, GroupKind::tables, op.boundary_bytes);
 }
 
+std::optional<CollectiveCall> tier_call(bool goes, Bytes bytes, TierTransfer transfer) {
+  if (!goes) { return std::nullopt; }
+  return CollectiveCall{Collective::broadcast, GroupKind::host, bytes, {}, transfer};
+}
+
 }  // namespace
 
 std::optional<CollectiveCall> crossing(const Operator& op, Direction direction, const Plan& plan) {
@@ -100,6 +105,8 @@ std::optional<CollectiveCall> crossing(const Operator& op, Direction direction, 
     case Boundary::pool_sum:
     case Boundary::share_sum:
     case Boundary::share_rows: return table_crossing(op, forward, plan);
+    case Boundary::fetch_rows: return tier_call(forward, op.boundary_bytes, TierTransfer::load);
+    case Boundary::stream_rows: return tier_call(!forward, op.boundary_bytes, TierTransfer::both);
   }
   return std::nullopt;
 }
@@ -124,9 +131,10 @@ void ItemWriter::cross(const Operator& op, Direction direction, Purpose purpose)
   if (op.end == workload::End::both) {
     collective(op.name, *call, purpose);
   } else if ((op.end == workload::End::first) == (direction == Direction::forward)) {
-    in_flight_ = collective(op.name, *call, purpose, true);
+    in_flight_.push_back(collective(op.name, *call, purpose, true));
   } else {
-    wait(op.name, *in_flight_, purpose);
+    wait(op.name, in_flight_.back(), purpose);
+    in_flight_.pop_back();
   }
 }
 

@@ -71,7 +71,7 @@ class ItemWriter {
 
   std::vector<Item>& items_;
   const Plan& plan_;
-  OptionalItemId in_flight_;  // the collective that was started at its first end
+  std::vector<ItemId> in_flight_;  // collectives that were started at their first ends, which are nested
 };
 
 [[nodiscard]] inline bool is_core(const workload::Operator& op) {

@@ -151,8 +151,10 @@ TEST(HostOptimizer, needs_offloaded_state_and_the_bandwidth_of_the_host_s_memory
   c.plan.offload.optimizer = false;
   const auto found = problems(c.model, c.job, c.plan, 8);
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(found.front().text(),
-            "--optimizer-device: host needs --offload optimizer: the host updates what it stores");
+  EXPECT_EQ(
+      found.front().text(),
+      "--optimizer-device: host needs --offload optimizer, and not gradients: the host updates what it stores, and "
+      "reduces nothing");
 }
 
 }  // namespace

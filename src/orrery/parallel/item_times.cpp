@@ -48,8 +48,8 @@ double members_near(const hardware::Cluster& cluster, const network::Group& grou
   return near;
 }
 
-// All devices load, each with its group: a level that multicasts passes the bytes of a group once.
-Seconds price_load_together(const CollectiveCall& call, const hardware::Cluster& cluster, const network::Group& group) {
+// All devices load or store, each with its group: a level that combines passes the bytes of a group once.
+Seconds price_together(const CollectiveCall& call, const hardware::Cluster& cluster, const network::Group& group) {
   const hardware::SecondTier& tier = cluster.second_tier;
   if (call.bytes == Bytes(0)) { return Seconds(0); }
   Seconds time = call.bytes / tier.bandwidth;
@@ -63,7 +63,7 @@ Seconds price_load_together(const CollectiveCall& call, const hardware::Cluster&
 
 Seconds price_tier(const CollectiveCall& call, const hardware::Cluster& cluster, const Mesh& mesh) {
   const hardware::SecondTier& tier = cluster.second_tier;
-  if (call.readers != GroupKind::host) { return price_load_together(call, cluster, mesh.group(call.readers)); }
+  if (call.sharers != GroupKind::host) { return price_together(call, cluster, mesh.group(call.sharers)); }
   if (call.transfer != TierTransfer::update) { return price_transfer(call.bytes, tier); }
   const Bytes most = max(call.update.gradients, call.update.weights);  // each direction has its own link
   return max(host_update_time(call, tier), price_transfer(most, tier));

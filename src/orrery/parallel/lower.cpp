@@ -133,6 +133,16 @@ Bytes shared_weights(const LoweringContext& context, const Plan& plan, const Sta
   return stored(1.0, 1.0) - stored(copies_of_dense(plan), copies_of_experts(plan));
 }
 
+// A rank's part of the sums that replicas reduce in a pool.
+Bytes pooled_gradients(const LoweringContext& context, const Plan& plan, const StageSizes& sizes) {
+  if (!plan.offload.gradients) { return Bytes(0); }
+  const auto part = [](double elements, std::int64_t replicas) {
+    return replicas > 1 ? elements / static_cast<double>(replicas) : 0.0;
+  };
+  return context.stack.gradients.reduce_element *
+         (part(sizes.dense, plan.replicas()) + part(sizes.expert, plan.expert_replicas()));
+}
+
 }  // namespace
 
 // Lowers one plan: from a lowered slice to a program.
@@ -154,7 +164,8 @@ class PlanLowering {
     for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
       MemoryNeed need = stage_memory(sizes_of(stage), program_.pipeline, stage, program_.job, plan_, context_.stack,
                                      context_.weight_element);
-      need.offloaded -= shared_weights(context_, plan_, sizes_of(stage));
+      need.add_offloaded(hardware::TensorClass::weights, -1.0 * shared_weights(context_, plan_, sizes_of(stage)));
+      need.add_offloaded(hardware::TensorClass::gradients, pooled_gradients(context_, plan_, sizes_of(stage)));
       program_.memory.push_back(need);
     }
   }
@@ -359,16 +370,6 @@ const LoweredSlice& Lowerer::slice(const Job& job, const Plan& plan) {
   return entry->second;
 }
 
-namespace {
-
-// What the members of a group load together.
-bool multicasts(const hardware::SecondTier& tier) {
-  return std::any_of(tier.levels.begin(), tier.levels.end(),
-                     [](const hardware::PoolLevel& level) { return level.combines; });
-}
-
-}  // namespace
-
 Lowered Lowerer::lower(const Job& job, const Plan& plan) {
   constexpr auto kEnough = infinite<Bytes>();
   return *lower_within(job, plan, {kEnough, kEnough});
@@ -392,7 +393,7 @@ bool Lowerer::may_fit(const Job& job, const Plan& plan, const LowestMemory& lowe
   begin(job, plan);
   const LoweredSlice& shared = slice(job, plan);
   LoweringContext context = context_of(model_, stack_, program_.job, program_.plan, &program_.blocks);
-  context.pool_multicasts = multicasts(cluster_.second_tier) && !job.is_inference();
+  context.pool_multicasts = cluster_.second_tier.combines() && !job.is_inference();
   PlanLowering lowering(program_, context, shared, partition_);
   lowering.partition();
   return lowering.may_fit(lowest_memory, capacity);
@@ -402,7 +403,7 @@ std::optional<Lowered> Lowerer::lower_within(const Job& job, const Plan& plan, c
   begin(job, plan);
   const LoweredSlice& shared = slice(job, plan);
   LoweringContext context = context_of(model_, stack_, program_.job, program_.plan, &program_.blocks);
-  context.pool_multicasts = multicasts(cluster_.second_tier) && !job.is_inference();
+  context.pool_multicasts = cluster_.second_tier.combines() && !job.is_inference();
   PlanLowering lowering(program_, context, shared, partition_);
   lowering.partition();
   if (!capacity.holds(program_)) { return std::nullopt; }

@@ -17,10 +17,10 @@ void append_transfer(Block& block, std::string_view name, Bytes bytes, TierTrans
   block.items.push_back({name, Purpose::optimizer, CollectiveLaunch{call, asynchronous}});
 }
 
-void append_load_together(Block& block, std::string_view name, Bytes bytes, GroupKind readers) {
+void append_together(Block& block, std::string_view name, Bytes bytes, GroupKind sharers, TierTransfer transfer) {
   if (bytes == Bytes(0)) { return; }
-  CollectiveCall call{Collective::broadcast, GroupKind::host, bytes};
-  call.readers = readers;
+  CollectiveCall call{Collective::broadcast, GroupKind::host, bytes, {}, transfer};
+  call.sharers = sharers;
   block.items.push_back({name, Purpose::optimizer, CollectiveLaunch{call}});
 }
 
@@ -29,10 +29,41 @@ void append_host_update(Block& block, std::string_view name, Bytes touched, cons
   block.items.push_back({name, Purpose::optimizer, CollectiveLaunch{call}});
 }
 
+namespace {
+
+// All replicas store their gradients in the pool, which sums them on the way, and load what they update: all of it, or
+// the shard of which they are owners; under hybrid sharding together with the owners of the same shard.
+void append_pool_reduction(Block& block, const LoweringContext& context, double dense, double expert) {
+  const Plan& plan = context.plan();
+  const Bytes element = context.stack.gradients.reduce_element;
+  const bool all = plan.zero == 0;
+  if (dense > 0 && plan.replicas() > 1) {
+    append_together(block, "gradients.store", dense * element, GroupKind::dp, TierTransfer::store);
+    const Bytes own = dense / static_cast<double>(all ? 1 : plan.shards()) * element;
+    const bool hybrid = !all && plan.sharded_copies() > 1;
+    if (all || hybrid) {
+      append_together(block, "gradients.fetch", own, all ? GroupKind::dp : GroupKind::copies, TierTransfer::load);
+    } else {
+      append_transfer(block, "gradients.fetch", own);
+    }
+  }
+  if (expert > 0 && plan.expert_replicas() > 1) {
+    append_together(block, "gradients.store", expert * element, GroupKind::expert_dp, TierTransfer::store);
+    if (all) {
+      append_together(block, "gradients.fetch", expert * element, GroupKind::expert_dp, TierTransfer::load);
+    } else {
+      append_transfer(block, "gradients.fetch", expert / static_cast<double>(plan.expert_replicas()) * element);
+    }
+  }
+}
+
+}  // namespace
+
 // Under hybrid sharding gradients are reduced within each sharded copy, then over the copies; for owners of whole
 // tensors, which no reduce-scatter divides, over all replicas at once.
 void append_reduction(Block& block, const LoweringContext& context, double dense, double expert) {
   const Plan& plan = context.plan();
+  if (plan.offload.gradients) { return append_pool_reduction(block, context, dense, expert); }
   const Bytes element = context.stack.gradients.reduce_element;
   const bool all = plan.zero == 0 || context.owns_whole_tensors();
   const Collective collective = all ? Collective::all_reduce : Collective::reduce_scatter;
@@ -126,8 +157,9 @@ class OverlapLowering {
   void append_loads_of_replicas(Block& block, const PartSizes& sizes) const {
     const Bytes wider =
         weight_copies(context_.stack, context_.weight_element, context_.plan()).stored - context_.weight_element;
-    append_load_together(block, "weights.fetch", sizes.dense_bytes + sizes.dense * wider, GroupKind::dp);
-    append_load_together(block, "experts.fetch", sizes.expert_bytes + sizes.expert * wider, GroupKind::expert_dp);
+    append_together(block, "weights.fetch", sizes.dense_bytes + sizes.dense * wider, GroupKind::dp, TierTransfer::load);
+    append_together(block, "experts.fetch", sizes.expert_bytes + sizes.expert * wider, GroupKind::expert_dp,
+                    TierTransfer::load);
   }
 
   // Bytes of a part's weights that a rank stores.

@@ -143,8 +143,8 @@ void append_gather(Block& block, const LoweringContext& context, Bytes dense, By
 // Between a device and its second memory tier.
 void append_transfer(Block& block, std::string_view name, Bytes bytes, TierTransfer transfer = TierTransfer::load,
                      bool asynchronous = false);
-// A load of the same bytes by all members of a group.
-void append_load_together(Block& block, std::string_view name, Bytes bytes, GroupKind readers);
+// A load of the same bytes of a pool by all members of a group, or a store of bytes that the pool sums.
+void append_together(Block& block, std::string_view name, Bytes bytes, GroupKind sharers, TierTransfer transfer);
 void append_host_update(Block& block, std::string_view name, Bytes touched, const HostUpdate& update);
 
 }  // namespace orrery::parallel

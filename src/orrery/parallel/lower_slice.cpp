@@ -332,6 +332,7 @@ class SliceLowering {
       sizes.in_place.weights += op.in_place.weights;
       sizes.in_place.state += op.in_place.state;
       sizes.in_place.gradients += op.in_place.gradients;
+      sizes.in_place.fetched = max(sizes.in_place.fetched, op.in_place.fetched);
       sizes.converted = max(sizes.converted, op.converted);
     }
     if (context_.job().is_inference()) { sizes.working = largest_working_set(operators); }
@@ -417,7 +418,7 @@ std::size_t SliceHash::operator()(const SliceKey& key) const {
   };
   mix(slice.tp | slice.micro_batch << 20U | slice.cp << 40U);
   mix(slice.table_ranks | static_cast<std::int64_t>(slice.tables.sharding) << 40U | slice.replicas << 44U);
-  mix(slice.tables.replicated_below);
+  mix(slice.tables.replicated_below << 1U | (slice.offloads_tables ? 1 : 0));
   mix(slice.ep | slice.etp << 20U | static_cast<std::int64_t>(slice.cp_method) << 40U | key.sequences << 44U);
   mix(key.replayed.bits() | (key.some_layers ? 1U : 0U) << 31U);
   mix(static_cast<int>(key.tp_overlap) << 4 | (slice.sequence_parallel ? 1 : 0) << 8 | (key.splits ? 1 : 0) << 9 |

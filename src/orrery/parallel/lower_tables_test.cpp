@@ -155,6 +155,36 @@ TEST(LowerTables, the_exchange_stands_around_the_bottom_mlp_in_both_passes) {
   EXPECT_EQ(backward.items[4].waits_for(), ItemId(0));
 }
 
+// Four tables of 1,000 rows of 8 fp32 numbers, three lookups in each by the one sample of a micro-batch: 2.997 distinct
+// rows of 32 bytes of each table are loaded; they are updated with their state, a number for each row, of which memory
+// is read and written in sectors of 32 bytes.
+TEST(LowerTables, offloaded_tables_move_the_rows_of_the_lookups) {
+  Work w;
+  w.model = workload::test::completed_recommender(workload::test::small_recommender());
+  w.cluster = test::cluster_of({1});
+  w.cluster.second_tier.memory = Bytes(1e12);
+  w.cluster.second_tier.bandwidth = BytesPerSecond(1e10);
+  w.plan.tables.sharding = TableSharding::table;
+  w.stack.tables.state_element = Bytes(0);
+  w.stack.tables.row_state_element = Bytes(4);
+  w.job.seq = w.job.global_batch = 1;
+  const Program before = lowered(w);
+  w.plan.offload.tables = true;
+  const Program program = lowered(w);
+  const double rows = 4 * 1000 * (1 - std::pow(1 - 1.0 / 1000, 3));
+  const auto moved = [&](bool forward, std::string_view name) {
+    return bytes_of(embedding(program, forward), GroupKind::host, Collective::broadcast, name);
+  };
+  EXPECT_NEAR(moved(true, "tables.fetch"), rows * 32, 1e-6);
+  EXPECT_NEAR(moved(false, "tables.stream"), rows * (32 + 32), 1e-6);
+  EXPECT_EQ(moved(true, "tables.stream") + moved(false, "tables.fetch"), 0.0);
+  EXPECT_DOUBLE_EQ(test::flops_of(program), test::flops_of(before));
+  const MemoryNeed &need = program.memory.front(), &all = before.memory.front();
+  EXPECT_DOUBLE_EQ(need.offloaded.value(), 4 * 1000 * (8 * 4 + 4));
+  EXPECT_NEAR(need.tables.value(), rows * (32 + 32), 1e-6);
+  EXPECT_NEAR((all.total() - need.total()).value(), (all.tables - need.tables).value(), 1e-6);
+}
+
 std::string first_problem(const Work& w) {
   const auto found = problems(w.model, w.job, w.plan, w.cluster.devices);
   return found.empty() ? "" : found.front().place.path + ": " + found.front().message;
@@ -174,6 +204,11 @@ TEST(LowerTables, plans_that_cannot_be_are_explained) {
   EXPECT_EQ(first_problem(w), "");
   w.plan.tables.ranks = 3;
   EXPECT_THAT(first_problem(w), HasSubstr("does not divide the 8 ranks"));
+  w.plan.tables.ranks = 4;
+  w.plan.offload.weights = true;
+  EXPECT_THAT(first_problem(w), HasSubstr("is not modelled for recommenders; valid: tables"));
+  w.plan.offload = {.tables = true};
+  EXPECT_EQ(first_problem(w), "");
   w.plan.tables = {};
   EXPECT_THAT(first_problem(w), HasSubstr("is missing"));
   w.plan.tables.sharding = TableSharding::row;

@@ -4,6 +4,8 @@
 
 namespace orrery::parallel {
 
+using hardware::TensorClass;
+
 namespace {
 
 void add_pair(StageSizes::Neighbours& most, const PartSizes& one, const PartSizes* other) {
@@ -56,6 +58,7 @@ StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, Pa
     sizes.in_place.weights += count * part.in_place.weights;
     sizes.in_place.state += count * part.in_place.state;
     sizes.in_place.gradients += count * part.in_place.gradients;
+    sizes.in_place.fetched = max(sizes.in_place.fetched, part.in_place.fetched);
     for (const auto& one : part.matrices) { add_matrices(sizes.matrices, one, count); }
     sizes.kv_cache += count * part.kv_cache;
     sizes.working = max(sizes.working, part.working);
@@ -207,8 +210,8 @@ double prefill_share(const Job& job, const Plan& plan, std::int64_t most) {
 }
 
 // Offloads `all` except what is in use or in transfer.
-void offload(MemoryNeed& need, Bytes& all, Bytes working) {
-  need.offloaded += all;
+void offload(MemoryNeed& need, TensorClass tensors, Bytes& all, Bytes working) {
+  need.add_offloaded(tensors, all);
   all = min(all, working);
 }
 
@@ -222,9 +225,14 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   };
   const auto& pair = sizes.neighbours;
   need.weights = weights_of(sizes);
-  if (plan.offload.weights) { offload(need, need.weights, weights_of(pair)); }
-  need.weights += sizes.in_place.weights;
-  need.tables = need.table_weights = sizes.in_place.weights;
+  if (plan.offload.weights) { offload(need, TensorClass::weights, need.weights, weights_of(pair)); }
+  Bytes table_weights = sizes.in_place.weights, table_state = sizes.in_place.state;
+  if (plan.offload.tables) {
+    offload(need, TensorClass::tables, table_weights, sizes.in_place.fetched);
+    offload(need, TensorClass::optimizer, table_state, Bytes(0));
+  }
+  need.weights += table_weights;
+  need.tables = need.table_weights = table_weights;
   if (job.is_inference()) {
     need.activations = max(sizes.working * prefill_share(job, plan, stack.storage.prefill_tokens), sizes.decoding);
     need.kv_cache = sizes.kv_cache;
@@ -240,18 +248,20 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
     need.optimizer = max(need.optimizer, sizes.tensors.largest * of_weight);
   }
   if (plan.updates_on_host()) {
-    need.offloaded += host_optimizer(stack, plan, weight_element, sizes.dense, sizes.expert).stored;
+    need.add_offloaded(TensorClass::optimizer,
+                       host_optimizer(stack, plan, weight_element, sizes.dense, sizes.expert).stored);
     need.optimizer = Bytes(0);
   } else if (plan.offload.optimizer) {
-    offload(need, need.optimizer, optimizer_state(stack, plan, weight_element, pair.dense, pair.expert));
+    offload(need, TensorClass::optimizer, need.optimizer,
+            optimizer_state(stack, plan, weight_element, pair.dense, pair.expert));
   }
   need.gradients += sizes.in_place.gradients;
-  need.optimizer += sizes.in_place.state;
-  need.tables += sizes.in_place.state + sizes.in_place.gradients;
-  need.table_state = sizes.in_place.state;
+  need.optimizer += table_state;
+  need.tables += table_state + sizes.in_place.gradients;
+  need.table_state = table_state;
   need.activations = Bytes(peak_in_flight(shape, stage, sizes.chunk_kept));
   const Bytes replay = replay_buffer(sizes, shape, stage, plan, need.activations);
-  if (plan.offload.activations) { offload(need, need.activations, pair.kept); }
+  if (plan.offload.activations) { offload(need, TensorClass::activations, need.activations, pair.kept); }
   need.buffers = working_buffers(sizes, shape, stage, plan, stack, weight_element) + replay;
   return need;
 }
@@ -262,7 +272,7 @@ LeastMemory least_memory(const StageSizes& sizes, const PipelineShape& shape, st
   Plan lean = plan;
   lean.zero = lowest_memory.zero;
   lean.shard = 0;
-  lean.offload = {};
+  lean.offload = {.tables = plan.offload.tables};
   const auto with_plain_buffers = [&] {
     MemoryNeed need = stage_memory(sizes, shape, stage, job, lean, stack, weight_element);
     if (lean.zero < 2 || job.is_inference()) { return need; }
@@ -271,9 +281,11 @@ LeastMemory least_memory(const StageSizes& sizes, const PipelineShape& shape, st
     need.buffers = working_buffers(sizes, shape, stage, whole, stack, weight_element);
     return need;
   };
-  const Bytes together = with_plain_buffers().total();
-  if (!lowest_memory.offload.any()) { return {together, together}; }
+  const MemoryNeed without = with_plain_buffers();
+  const Bytes together = without.total() + without.offloaded;
   lean.offload = lowest_memory.offload;
+  lean.offload.tables = plan.offload.tables;
+  if (lean.offload == Offload{.tables = plan.offload.tables}) { return {without.total(), together}; }
   lean.optimizer_device = lowest_memory.optimizer_device;
   Bytes device = with_plain_buffers().total();
   // Shards that are the master copy are wider than weights whose master copy is offloaded.

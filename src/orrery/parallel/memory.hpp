@@ -52,7 +52,7 @@ struct PartSizes {
   double frozen = 0, frozen_expert = 0;
   Tensors tensors;
   Bytes dense_bytes, expert_bytes;       // all weights as stored, frozen ones included
-  workload::InPlaceWeights in_place;     // updated in place, neither sharded nor offloaded
+  workload::InPlaceWeights in_place;     // updated in place, not sharded over replicas
   std::vector<Orthogonalized> matrices;  // with Muon
   Activations activations;
   Bytes converted;                // largest copy of a weight in the format of its GEMM

@@ -219,7 +219,8 @@ void check_forward_only(PlanChecker& check, const Plan& plan) {
   training_only(plan.zero == 0, "--zero", "0");
   training_only(plan.recompute == Recompute::none, "--recompute", "none");
   training_only(plan.cp == 1, "--cp", "1");
-  training_only(!plan.offload.activations && !plan.offload.optimizer, "--offload", "weights or nothing");
+  training_only(!plan.offload.activations && !plan.offload.optimizer && !plan.offload.gradients, "--offload",
+                "weights or nothing");
   const bool one_way = plan.schedule == ScheduleKind::gpipe || plan.schedule == ScheduleKind::one_f_one_b;
   training_only(one_way, "--schedule", "1f1b or gpipe (identical without a backward pass)");
 }
@@ -288,6 +289,12 @@ void check_second_tier(PlanChecker& check, const hardware::Cluster& cluster, con
     return fmt::format("needs a second memory tier; cluster \"{}\" has none (second_tier.memory, .bandwidth)",
                        cluster.name);
   });
+  check.require(!plan.offload.gradients || cluster.second_tier.combines(), "--offload", [&] {
+    return fmt::format(
+        "gradients needs a pool with a level that reduces on the way, which cluster \"{}\" has not "
+        "(second_tier.levels, combines: true)",
+        cluster.name);
+  });
   const bool updates = plan.updates_on_host() && there;
   check.require(!updates || cluster.second_tier.update_rate() > BytesPerSecond(0), "--optimizer-device", [&] {
     return fmt::format(
@@ -325,6 +332,7 @@ workload::Slice slice_of(const Job& job, const Plan& plan, workload::Pass pass) 
     slice.tables = plan.tables;
     slice.table_ranks = plan.table_ranks();
     slice.replicas = plan.stage_ranks();
+    slice.offloads_tables = plan.offload.tables;
   }
   if (pass == workload::Pass::prefill) { slice.seq = job.prompt; }
   if (pass == workload::Pass::decode) {

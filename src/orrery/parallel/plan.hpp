@@ -57,8 +57,10 @@ struct Offload {
   bool weights = false;
   bool activations = false;
   bool optimizer = false;
+  bool tables = false;     // embedding tables of recommenders, with their optimizer state
+  bool gradients = false;  // replicas reduce them in a pool, on the way to it, and load the sums
 
-  [[nodiscard]] bool any() const { return weights || activations || optimizer; }
+  [[nodiscard]] bool any() const { return weights || activations || optimizer || tables || gradients; }
   friend bool operator==(const Offload&, const Offload&) = default;
 };
 
@@ -212,6 +214,8 @@ enum class PlanField : std::uint8_t {
   offload_weights,
   offload_activations,
   offload_optimizer,
+  offload_tables,
+  offload_gradients,
   optimizer_device,
   tier_tp,
   tier_cp,

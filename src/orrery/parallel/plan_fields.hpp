@@ -28,6 +28,7 @@ struct PlanSetting {
   const workload::Model& model;
   const Plan& plan;
   bool has_second_tier = false;
+  bool pool_combines = false;  // hardware::SecondTier::combines
 };
 
 // One integer of a plan: a number, a boolean, or the position of a name. Also an axis of searches.

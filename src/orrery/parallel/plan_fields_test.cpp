@@ -88,7 +88,7 @@ TEST(PlanTable, every_member_of_a_plan_is_in_a_row) {
   schedule = ScheduleKind::dualpipe;
   tp_overlap = TpOverlap::pipe;
   cp_method = workload::ContextMethod::ulysses;
-  offload = {true, true, true};
+  offload = {true, true, true, true, true};
   optimizer_device = OptimizerDevice::host;
   recompute_modules = {true, true, true, true, true, true, true, true};
   placement = {1, 2, 3, 4};

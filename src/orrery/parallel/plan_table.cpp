@@ -94,6 +94,7 @@ bool no_sharded_tables(const PlanSetting& at) {
   return no_tables(at) || at.plan.tables.sharding == workload::TableSharding::replicated;
 }
 bool no_second_tier(const PlanSetting& at) { return !at.has_second_tier; }
+bool no_tables_to_offload(const PlanSetting& at) { return no_tables(at) || no_second_tier(at); }
 bool no_state_offloaded(const PlanSetting& at) { return no_second_tier(at) || !at.plan.offload.optimizer; }
 bool nothing_sharded(const PlanSetting& at) { return at.plan.zero == 0; }
 bool nothing_recomputed(const PlanSetting& at) { return at.plan.recompute == Recompute::none; }
@@ -107,6 +108,7 @@ bool no_activations_kept(const PlanSetting& at) {
 bool one_copy(const PlanSetting& at) {
   return at.plan.replicas() == 1 && (!at.model.has_experts() || at.plan.expert_replicas() == 1);
 }
+bool nothing_to_reduce_in_a_pool(const PlanSetting& at) { return !at.pool_combines || one_copy(at); }
 bool nothing_gathered(const PlanSetting& at) { return one_copy(at) || nothing_sharded(at) || !at.plan.dp_overlap; }
 
 // A group of one is mapped to no dimension.
@@ -498,7 +500,9 @@ PlanChoice offload() {
   using F = PlanField;
   PlanChoice row;
   row.name = "offload";
-  row.help = "kept in the second memory tier: weights, activations and optimizer state, as in weights,optimizer";
+  row.help =
+      "kept in the second memory tier: weights, activations and optimizer state, as in weights,optimizer; tables: "
+      "embedding tables of a recommender with their state; gradients: replicas reduce them on the way to a pool";
   row.kind = ChoiceKind::words;
   row.title = "offload of";
   row.not_a_word = "cannot be offloaded";
@@ -506,14 +510,19 @@ PlanChoice offload() {
   row.parts = {
       member<&Offload::weights, kAny>(F::offload_weights, "offload_weights", "weights", kOffload),
       member<&Offload::activations, kAny>(F::offload_activations, "offload_activations", "activations", kOffload),
-      member<&Offload::optimizer, kAny>(F::offload_optimizer, "offload_optimizer", "optimizer", kOffload)};
+      member<&Offload::optimizer, kAny>(F::offload_optimizer, "offload_optimizer", "optimizer", kOffload),
+      member<&Offload::tables, kAny>(F::offload_tables, "offload_tables", "tables", kOffload),
+      member<&Offload::gradients, kAny>(F::offload_gradients, "offload_gradients", "gradients", kOffload)};
   for (PlanPart& axis : row.parts) {
-    axis.inner = true;
-    axis.is_idle = no_second_tier;
-    axis.training_only = axis.field != F::offload_weights;
+    const bool of_tables = axis.field == F::offload_tables;  // lookups wait for them
+    axis.inner = !of_tables;
+    axis.is_idle = of_tables ? no_tables_to_offload : no_second_tier;
+    axis.training_only = !of_tables && axis.field != F::offload_weights;
   }
   row.parts[1].after = field_mask({F::recompute, F::recompute_layers});
   row.parts[1].is_idle = no_activations_kept;
+  row.parts[4].after = kCopies;
+  row.parts[4].is_idle = nothing_to_reduce_in_a_pool;
   return row;
 }
 
@@ -526,9 +535,9 @@ PlanChoice optimizer_device() {
   row.usual_is_open = true;
   row.refused_in_inference = true;
   row.is_met = [](const Plan& plan) {
-    return plan.optimizer_device == OptimizerDevice::device || plan.offload.optimizer;
+    return plan.optimizer_device == OptimizerDevice::device || (plan.offload.optimizer && !plan.offload.gradients);
   };
-  row.needs = "host needs --offload optimizer: the host updates what it stores";
+  row.needs = "host needs --offload optimizer, and not gradients: the host updates what it stores, and reduces nothing";
   set_of_replicas(row.parts[0], field_mask({PlanField::offload_optimizer}), no_state_offloaded);
   return row;
 }

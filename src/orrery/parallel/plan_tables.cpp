@@ -24,8 +24,9 @@ void check_dense(PlanChecker& check, const Job& job, const Plan& plan) {
   one(plan.cp, "--cp", "a sample has one position");
   one(plan.pp, "--pp", "tables and dense parts are one stage");
   one(plan.etp, "--etp", "an expert stays whole");
-  check.require(!plan.offload.any(), "--offload",
-                [] { return std::string("is not built yet for recommenders: tables stay on the device"); });
+  const bool only_tables = plan.offload == Offload{.tables = plan.offload.tables};
+  check.require(only_tables, "--offload",
+                [] { return std::string("of anything but tables is not modelled for recommenders; valid: tables"); });
   check.require(job.adapter.rank == 0, "--lora",
                 [] { return std::string("needs the projections of a transformer; valid for a recommender: 0"); });
 }
@@ -74,6 +75,8 @@ void check_tables(PlanChecker& check, const workload::Model& model, const Job& j
     none(tables.sharding == TableSharding::none, "--table-sharding");
     none(tables.ranks == 0, "--table-ranks");
     none(tables.replicated_below == 0, "--replicate-tables-below");
+    check.require(!plan.offload.tables, "--offload",
+                  [] { return std::string("tables needs a recommender: a model with embedding tables"); });
     return;
   }
   check.require(tables.sharding != TableSharding::none, "--table-sharding",

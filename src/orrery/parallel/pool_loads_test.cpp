@@ -1,5 +1,6 @@
 // Offloaded weights that replicas load together from a pool of memory.
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -43,7 +44,7 @@ double load_ms(bool nodes_combine, bool memories_combine, std::int64_t tp) {
   c.plan.dp = 16 / tp;
   const Program program = program_of(c);
   CollectiveCall call{Collective::broadcast, GroupKind::host, Bytes(1e9)};
-  call.readers = GroupKind::dp;
+  call.sharers = GroupKind::dp;
   const network::Fabric fabric(c.cluster);
   return (price_call(call, fabric, program.mesh) - 10_us).value() * 1e3;
 }
@@ -72,7 +73,7 @@ Fetched fetched(const Program& program) {
       const CollectiveCall& call = item.collective()->call;
       sum.gathers |= call.group != GroupKind::host;
       const double bytes = static_cast<double>(use.repeat) * call.bytes.value();
-      if (call.group == GroupKind::host) { (call.readers == GroupKind::host ? sum.alone : sum.together) += bytes; }
+      if (call.group == GroupKind::host) { (call.sharers == GroupKind::host ? sum.alone : sum.together) += bytes; }
     }
   }
   return sum;
@@ -206,6 +207,67 @@ TEST(PoolLoads, experts_are_there_once_and_states_for_every_rank) {
   const double states = states_only.memory[0].offloaded.value();
   ASSERT_GT(states, 0.0);
   EXPECT_NEAR(with_states.memory[0].offloaded.value(), expected + states, 1e-9 * (expected + states));
+}
+
+// Transfers of gradients of the last backward of all layers; whether the network reduces any.
+struct Reduced {
+  bool on_network = false;
+  double stored = 0, loaded = 0, loaded_together = 0;
+};
+Reduced reduced(const Program& program) {
+  Reduced sum;
+  for (const BlockUse& use : program.chunks.front().last_backward) {
+    if (!use.reduce) { continue; }
+    for (const Item& item : program.block(*use.reduce).items) {
+      const CollectiveCall& call = item.collective()->call;
+      sum.on_network |= call.group != GroupKind::host;
+      const double bytes = static_cast<double>(use.repeat) * call.bytes.value();
+      if (call.transfer == TierTransfer::store) {
+        EXPECT_NE(call.sharers, GroupKind::host);
+        sum.stored += bytes;
+      } else {
+        (call.sharers == GroupKind::host ? sum.loaded : sum.loaded_together) += bytes;
+      }
+    }
+  }
+  return sum;
+}
+
+// Every replica stores all its gradients, which the pool sums, and loads what it updates: all of it together with the
+// others, or its shard; of two copies of shards the owners of the same one together. The pool has each sum once.
+TEST(PoolLoads, gradients_are_stored_whole_and_loaded_by_shards) {
+  struct Shape {
+    int zero;
+    std::int64_t shard;
+    double together, alone;  // parts of the gradients
+  };
+  for (const Shape& shape :
+       {Shape{0, 0, 1, 0}, Shape{1, 0, 0, 1.0 / 16}, Shape{3, 0, 0, 1.0 / 16}, Shape{1, 8, 1.0 / 8, 0}}) {
+    test::Case c = job_on(pool_cluster(true, true));
+    c.plan.offload = {.gradients = true};
+    c.plan.zero = shape.zero;
+    c.plan.shard = shape.shard;
+    const Program program = program_of(c);
+    const double gradients = c.stack.gradients.reduce_element.value() * program.classes.front().parameters;
+    const Reduced found = reduced(program);
+    EXPECT_FALSE(found.on_network);
+    EXPECT_NEAR(found.stored, gradients, 1e-9 * gradients) << shape.zero;
+    EXPECT_NEAR(found.loaded_together, shape.together * gradients, 1e-9 * gradients) << shape.zero;
+    EXPECT_NEAR(found.loaded, shape.alone * gradients, 1e-9 * gradients) << shape.zero;
+    EXPECT_NEAR(program.memory[0].offloaded.value(), gradients / 16.0, 1e-9 * gradients) << shape.zero;
+    c.plan.offload = {};
+    EXPECT_TRUE(reduced(program_of(c)).on_network);
+  }
+}
+
+TEST(PoolLoads, gradients_need_a_pool_that_reduces_on_the_way) {
+  test::Case c = job_on(pool_cluster(false, false));
+  c.plan.offload = {.gradients = true};
+  const auto found = problems(c.cluster, c.plan);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_NE(found.front().message.find("reduces on the way"), std::string::npos);
+  c.cluster = pool_cluster(false, true);
+  EXPECT_TRUE(problems(c.cluster, c.plan).empty());
 }
 
 }  // namespace

@@ -56,9 +56,9 @@ struct CollectiveCall {
   workload::NodeDispatch node_dispatch = {};   // of an all-to-all over ep
   TierTransfer transfer = TierTransfer::load;  // over GroupKind::host
   HostUpdate update = {};
-  // Of a load: the members of the group load the same bytes of a pool together, which its switches multicast; host: the
-  // rank loads bytes of its own.
-  GroupKind readers = GroupKind::host;
+  // The members of the group load, or store, the same bytes of a pool together: its switches multicast them, or reduce
+  // them on the way. host: the rank has bytes of its own.
+  GroupKind sharers = GroupKind::host;
 };
 
 struct Item;
@@ -178,10 +178,15 @@ struct Chunk {
 // Memory of one rank, bytes.
 struct MemoryNeed {
   Bytes weights, gradients, optimizer, activations, buffers;
-  Bytes kv_cache;                    // inference: of the longest sequences
-  Bytes tables;                      // of all these, embedding tables with their optimizer state and gradients
-  Bytes table_weights, table_state;  // of `tables`; the rest are gradients
-  Bytes offloaded;                   // in the second memory tier; not part of the total
+  Bytes kv_cache;                         // inference: of the longest sequences
+  Bytes tables;                           // of all these, embedding tables with their optimizer state and gradients
+  Bytes table_weights, table_state;       // of `tables`; the rest are gradients
+  Bytes offloaded;                        // in the second memory tier; not part of the total
+  hardware::ByClass<Bytes> offloaded_by;  // the same by class
+  void add_offloaded(hardware::TensorClass tensors, Bytes bytes) {
+    offloaded += bytes;
+    offloaded_by[tensors] += bytes;
+  }
   [[nodiscard]] Bytes total() const { return weights + gradients + optimizer + activations + buffers + kv_cache; }
 };
 

@@ -144,6 +144,13 @@ void write_memory(Sink& sink, const results::Memory& memory) {
   sink.field("stage", memory.stage);
   sink.field("offloaded", memory.offloaded);
   sink.field("second_tier", memory.second_tier);
+  if (memory.offloaded_by != hardware::ByClass<Bytes>{}) {
+    sink.open("offloaded_by_class");
+    for (const auto& [tensors, name] : config::EnumNames<hardware::TensorClass>::value) {
+      sink.field(name, memory.offloaded_by[tensors]);
+    }
+    sink.close();
+  }
   if (memory.tables > Bytes(0)) { sink.field("tables", memory.tables); }
 }
 

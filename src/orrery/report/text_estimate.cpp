@@ -262,6 +262,11 @@ std::string memory_table(const results::Memory& memory) {
   if (memory.offloaded > Bytes(0) && memory.second_tier > Bytes(0)) {
     const double fraction = share(memory.offloaded.value(), memory.second_tier.value());
     table.row({"  second tier", format_bytes(memory.offloaded), percent(fraction), bar(fraction)});
+    for (const auto& [tensors, name] : config::EnumNames<hardware::TensorClass>::value) {
+      const Bytes bytes = memory.offloaded_by[tensors];
+      if (bytes == Bytes(0) || bytes == memory.offloaded) { continue; }
+      table.row({fmt::format("    {}", name), format_bytes(bytes), percent(bytes / memory.second_tier), ""});
+    }
   }
   return table.text();
 }

@@ -71,7 +71,8 @@ struct Memory {
   Bytes capacity;          // device memory less the stack's reserve
   std::int64_t stage = 0;  // pipeline stage of that rank
   Bytes offloaded;         // in the second memory tier, of the rank that has most in it
-  Bytes second_tier;       // capacity of the second tier for one rank
+  hardware::ByClass<Bytes> offloaded_by = {};  // the same by class, of plans with --offload
+  Bytes second_tier;                           // capacity of the second tier for one rank
 
   [[nodiscard]] Bytes total() const { return weights + gradients + optimizer + activations + buffers + kv_cache; }
   [[nodiscard]] bool fits() const { return total() <= capacity && offloaded <= second_tier; }

@@ -53,6 +53,9 @@ enum class Boundary : std::uint8_t {
   // or dp where `everywhere`.
   share_sum,   // all-reduce; bytes: whole tables
   share_rows,  // all-gather of rows and their gradients; bytes: those of all ranks
+  // Tables in the second memory tier (Slice::offloads_tables).
+  fetch_rows,   // forward pass only: the rows that are looked up are loaded
+  stream_rows,  // backward pass only: the rows that are updated, with their state, are loaded, and stored when updated
 };
 
 // A collective that is overlapped with the operators between two ends: both ends have the same boundary. The forward
@@ -64,6 +67,7 @@ enum class End : std::uint8_t { both, first, second };
 struct InPlaceWeights {
   Bytes weights, state;
   Bytes gradients;  // exchanged by ranks with the same weights
+  Bytes fetched;    // of weights in the second memory tier: the most that is on the device at once
 
   friend bool operator==(const InPlaceWeights&, const InPlaceWeights&) = default;
 };
@@ -193,6 +197,7 @@ struct Slice {
   TablePlan tables = {};
   std::int64_t table_ranks = 1;  // ranks that one copy of a recommender's tables is sharded over
   std::int64_t replicas = 1;     // ranks that process different samples, the same number each
+  bool offloads_tables = false;  // to the second memory tier
   Formats formats = {};
   bool pads_heads = false;  // with the heads of padded_heads
 

@@ -106,18 +106,30 @@ Load most_of(const std::vector<TableShare>& shares, const Place& at) {
 }
 
 struct Names {
-  std::string_view lookup, share, update;
+  std::string_view lookup, share, update, fetch, stream;
 };
-constexpr Names kSharded{"tables.lookup", "tables.share", "tables.update"};
-constexpr Names kReplicated{"small_tables.lookup", "small_tables.share", "small_tables.update"};
+constexpr Names kSharded{"tables.lookup", "tables.share", "tables.update", "tables.fetch", "tables.stream"};
+constexpr Names kReplicated{"small_tables.lookup", "small_tables.share", "small_tables.update", "small_tables.fetch",
+                            "small_tables.stream"};
 
 // In forward order the update comes before the exchange between replicas, and that before the sums: backward runs the
 // list in reverse.
-void append_tables(std::vector<Operator>& list, const Names& names, const Load& load, bool everywhere) {
+// From the second tier come the rows that are looked up; rows that are updated pass the device with their state, beside
+// the kernel that updates them.
+void append_tables(std::vector<Operator>& list, const Names& names, const Load& load, bool everywhere, bool offloads) {
   Operator update = streamed(OperatorTag::tables, names.update, {}, stream(load.update));
   update.backward_input.held = load.updated;
-  update.in_place = {Bytes(load.memory), Bytes(load.state), Bytes(load.gradients)};
+  const Bytes streamed_rows = (load.updated.tables + load.updated.optimizer) / 2.0;  // read or written
+  update.in_place = {Bytes(load.memory), Bytes(load.state), Bytes(load.gradients), {}};
+  if (offloads) { update.in_place.fetched = max(Bytes(load.rows), streamed_rows); }
+  const auto stream_end = [&](End end) {
+    if (!offloads || streamed_rows == Bytes(0)) { return; }
+    list.push_back(boundary(OperatorTag::tables, names.stream, Boundary::stream_rows, streamed_rows.value()));
+    list.back().end = end;
+  };
+  stream_end(End::first);
   list.push_back(update);
+  stream_end(End::second);
   const auto share = [&](Boundary kind, double bytes) {
     if (bytes <= 0.0) { return; }
     list.push_back(boundary(OperatorTag::tables, names.share, kind, bytes));
@@ -125,6 +137,7 @@ void append_tables(std::vector<Operator>& list, const Names& names, const Load& 
   };
   share(Boundary::share_sum, load.summed);
   share(Boundary::share_rows, load.listed);
+  if (offloads) { list.push_back(boundary(OperatorTag::tables, names.fetch, Boundary::fetch_rows, load.rows)); }
   // A sort consists of a histogram, its passes, and the starts of the rows.
   list.push_back(
       streamed(OperatorTag::tables, names.lookup, stream(load.gather), stream(load.reduce, kSortPasses + 3)));
@@ -185,14 +198,14 @@ std::vector<Operator> table_operators(const Model& model, const hardware::Stack&
                         at.samples * load.width * at.exchange);
     list.push_back(boundary(OperatorTag::tables, "tables.spread", Boundary::lookup_indices,
                             index_bytes(shares, slice, at, load.lookups)));
-    append_tables(list, kSharded, load, false);
+    append_tables(list, kSharded, load, false, slice.offloads_tables);
     exchange.end = End::first;
     list.push_back(exchange);
   }
   if (!shares.replicated.empty()) {
     at.samples = at.own;
     at.copies = replicas;
-    append_tables(list, kReplicated, most_of({shares.replicated}, at), true);
+    append_tables(list, kReplicated, most_of({shares.replicated}, at), true, slice.offloads_tables);
   }
   append_bottom(list, r, stack, z);
   if (exchange.end == End::first) {
