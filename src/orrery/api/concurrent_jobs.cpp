@@ -12,7 +12,6 @@
 
 #include <fmt/format.h>
 
-#include "orrery/api/inputs.hpp"
 #include "orrery/api/planned_job.hpp"
 #include "orrery/config/record.hpp"
 #include "orrery/hardware/catalogue.hpp"
@@ -110,26 +109,24 @@ std::string cluster_name(const JobList& list, const std::string& file) {
 
 Result<hardware::Cluster> cluster_of(const hardware::Catalogue& catalogue, const JobList& list, const std::string& file,
                                      std::int64_t devices) {
-  ORRERY_TRY(cluster, catalogue.cluster(cluster_name(list, file), devices));
-  if (auto alike = require_alike_nodes(cluster, "--jobs", "a simulation of several jobs"); !alike) {
-    return tl::make_unexpected(std::move(alike).error());
-  }
-  return cluster;
+  return catalogue.cluster(cluster_name(list, file), devices);
 }
 
 Place place_of_job(const config::Node& node, std::size_t i, std::string_view key) {
   return config::place_below(node, fmt::format("/jobs/{}/{}", i, key));
 }
 
-// Gives devices to the jobs: first those that are listed, then free ones in the order of the placement.
-Result<void> place(const config::Node& node, const JobList& list, const hardware::Cluster& cluster,
-                   std::vector<simulate::PlacedJob>& jobs) {
-  std::vector<std::size_t> user(static_cast<std::size_t>(cluster.devices), jobs.size());
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
+// Gives devices to the jobs, `ranks` each: first those that are listed, then free ones in the order of the placement.
+Result<std::vector<std::vector<std::uint32_t>>> places(const config::Node& node, const JobList& list,
+                                                       const hardware::Cluster& cluster,
+                                                       const std::vector<std::size_t>& ranks) {
+  const std::size_t jobs = list.jobs.size();
+  std::vector<std::vector<std::uint32_t>> placed(jobs);
+  std::vector<std::size_t> user(static_cast<std::size_t>(cluster.devices), jobs);
+  for (std::size_t i = 0; i < jobs; ++i) {
     const auto& devices = list.jobs[i].devices;
-    const std::size_t ranks = jobs[i].job.rank_graphs.size();
-    if (!devices.empty() && devices.size() != ranks) {
-      return fail(place_of_job(node, i, "devices"), fmt::format("{} devices for {} ranks", devices.size(), ranks));
+    if (!devices.empty() && devices.size() != ranks[i]) {
+      return fail(place_of_job(node, i, "devices"), fmt::format("{} devices for {} ranks", devices.size(), ranks[i]));
     }
     for (const std::int64_t device : devices) {
       if (device >= cluster.devices) {
@@ -137,31 +134,29 @@ Result<void> place(const config::Node& node, const JobList& list, const hardware
                     fmt::format("device {}: valid: 0 to {}", device, cluster.devices - 1));
       }
       std::size_t& owner = user[static_cast<std::size_t>(device)];
-      if (owner < jobs.size()) {
+      if (owner < jobs) {
         return fail(place_of_job(node, i, "devices"),
-                    fmt::format("device {} is taken by job {}", device, jobs[owner].name));
+                    fmt::format("device {} is taken by job {}", device, list.jobs[owner].name));
       }
       owner = i;
-      jobs[i].devices.push_back(static_cast<std::uint32_t>(device));
+      placed[i].push_back(static_cast<std::uint32_t>(device));
     }
   }
   const auto order = simulate::placement_order(cluster, list.placement, static_cast<std::uint64_t>(list.seed));
   std::size_t next = 0;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const std::size_t ranks = jobs[i].job.rank_graphs.size();
-    while (jobs[i].devices.size() < ranks) {
-      while (next < order.size() && user[order[next]] < jobs.size()) { ++next; }
+  for (std::size_t i = 0; i < jobs; ++i) {
+    while (placed[i].size() < ranks[i]) {
+      while (next < order.size() && user[order[next]] < jobs) { ++next; }
       if (next == order.size()) {
         return fail(place_of_job(node, i, "workload"),
-                    fmt::format("{} ranks, but only {} of the {} devices of {} are free", ranks, jobs[i].devices.size(),
+                    fmt::format("{} ranks, but only {} of the {} devices of {} are free", ranks[i], placed[i].size(),
                                 cluster.devices, cluster.name));
       }
       user[order[next]] = i;
-      jobs[i].devices.push_back(order[next]);
+      placed[i].push_back(order[next]);
     }
-    if (list.jobs[i].devices.empty()) { simulate::order_devices(jobs[i]); }
   }
-  return {};
+  return placed;
 }
 
 // The reference: the same devices without the other jobs.
@@ -170,15 +165,21 @@ Result<results::Simulation> run_alone(const hardware::Cluster& cluster, simulate
   return simulate::simulate_flows(simulate::merged(cluster, {std::move(job)}));
 }
 
+// Graphs of a job, each for the accelerator of its device.
 Result<simulate::SimulationJob> read_graphs(const hardware::Catalogue& catalogue, const JobList& list,
-                                            const std::string& file, const JobEntry& entry) {
+                                            const std::string& file, const JobEntry& entry, const JobDevices& where) {
   simulate::SimulationFiles files;
   files.backend = simulate::Backend::flow;
   ORRERY_TRY(graphs, simulate::graphs_of({beside(file, entry.workload)}));
   files.graphs = std::move(graphs);
   if (!entry.groups.empty()) { files.groups = beside(file, entry.groups); }
   ORRERY_TRY(part, cluster_of(catalogue, list, file, static_cast<std::int64_t>(files.graphs.size())));
-  return simulate::read_job_on(part, files);
+  const std::vector<simulate::KernelRates> of_devices = simulate::kernel_rates(where.cluster);
+  std::vector<simulate::KernelRates> rates;
+  if (!of_devices.empty()) {
+    for (const std::uint32_t device : where.devices) { rates.push_back(of_devices[device]); }
+  }
+  return simulate::read_job_on(part, files, std::move(rates));
 }
 
 // Errors of a plan name a flag; the place is that of the plan in the file.
@@ -199,24 +200,51 @@ struct ReadJobs {
   std::vector<std::string> warnings;
 };
 
-Result<ReadJobs> read_jobs(const std::string& data_directory, const config::Node& node, const JobList& list,
-                           const std::string& file) {
+// By job.
+Result<std::vector<std::size_t>> ranks_of_jobs(const std::string& data_directory, const config::Node& node,
+                                               const JobList& list, const std::string& file) {
+  std::vector<std::size_t> ranks;
+  for (std::size_t i = 0; i < list.jobs.size(); ++i) {
+    const JobEntry& entry = list.jobs[i];
+    if (entry.plan.empty()) {
+      ORRERY_TRY(graphs, simulate::graphs_of({beside(file, entry.workload)}));
+      ranks.push_back(graphs.size());
+      continue;
+    }
+    const auto devices = planned_devices(data_directory, {entry.plan, cluster_name(list, file), file, entry.steps});
+    if (!devices) { return tl::make_unexpected(failure_at(place_of_job(node, i, "plan"), devices.error())); }
+    ranks.push_back(static_cast<std::size_t>(*devices));
+  }
+  return ranks;
+}
+
+struct JobsFile {
+  const config::Node& node;
+  const JobList& list;
+  const std::string& file;
+};
+
+Result<ReadJobs> read_jobs(const std::string& data_directory, const JobsFile& of, const hardware::Cluster& cluster,
+                           const std::vector<std::vector<std::uint32_t>>& devices) {
+  const auto& [node, list, file] = of;
   const hardware::Catalogue catalogue(data_directory);
   ReadJobs read;
   for (std::size_t i = 0; i < list.jobs.size(); ++i) {
     const JobEntry& entry = list.jobs[i];
     constexpr double kPicoseconds = 1e12;
-    simulate::PlacedJob placed{entry.name, {}, {}, 0};
+    simulate::PlacedJob placed{entry.name, {}, devices[i], 0};
     placed.start_ps = static_cast<std::uint64_t>(std::llround(entry.start.value() * kPicoseconds));
+    const JobDevices where{cluster, devices[i], !entry.devices.empty()};
     if (entry.plan.empty()) {
-      ORRERY_TRY(job, read_graphs(catalogue, list, file, entry));
+      ORRERY_TRY(job, read_graphs(catalogue, list, file, entry, where));
       placed.job = std::move(job);
     } else {
-      auto planned = planned_job(data_directory, {entry.plan, cluster_name(list, file), file, entry.steps});
+      auto planned = planned_job(data_directory, {entry.plan, cluster_name(list, file), file, entry.steps}, where);
       if (!planned) { return tl::make_unexpected(failure_at(place_of_job(node, i, "plan"), planned.error())); }
       placed.job = std::move(planned->job);
       placed.egress = planned->egress;
       placed.order = std::move(planned->order);
+      if (!where.by_rank) { simulate::order_devices(placed); }
       if (!planned->fits) {
         read.warnings.push_back(fmt::format("the plan of job {} does not fit in memory", entry.name));
       }
@@ -273,9 +301,10 @@ Result<results::JobTimes> simulate_jobs(const std::string& data_directory, const
   }
   const hardware::Catalogue catalogue(data_directory);
   ORRERY_TRY(cluster, cluster_of(catalogue, list, file, list.devices));
-  ORRERY_TRY(read, read_jobs(data_directory, node, list, file));
-  std::vector<simulate::PlacedJob>& jobs = read.jobs;
-  if (auto placed = place(node, list, cluster, jobs); !placed) { return tl::make_unexpected(placed.error()); }
+  ORRERY_TRY(ranks, ranks_of_jobs(data_directory, node, list, file));
+  ORRERY_TRY(devices, places(node, list, cluster, ranks));
+  ORRERY_TRY(read, read_jobs(data_directory, {node, list, file}, cluster, devices));
+  const std::vector<simulate::PlacedJob>& jobs = read.jobs;
   ORRERY_TRY(simulation, simulate::simulate_flows(simulate::merged(cluster, jobs)));
   results::JobTimes times;
   times.cluster = cluster.name;

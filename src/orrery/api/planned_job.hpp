@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "orrery/core/error.hpp"
+#include "orrery/hardware/cluster.hpp"
 #include "orrery/network/fabric.hpp"
 #include "orrery/simulate/job.hpp"
 
@@ -26,7 +28,20 @@ struct PlannedJobText {
   std::int64_t steps = 1;
 };
 
-// Errors: unknown flags, a cluster among them, what `orrery estimate` refuses, a job without graphs.
-[[nodiscard]] Result<PlannedJob> planned_job(const std::string& data_directory, const PlannedJobText& text);
+// How many devices of the cluster the plan takes. Errors: unknown flags, a cluster among them, counts that the cluster
+// cannot have.
+[[nodiscard]] Result<std::int64_t> planned_devices(const std::string& data_directory, const PlannedJobText& text);
+
+// The devices of a job.
+struct JobDevices {
+  const hardware::Cluster& cluster;        // all of it
+  std::span<const std::uint32_t> devices;  // planned_devices()
+  bool by_rank = false;                    // [rank]; otherwise in the order in which the job takes them
+};
+
+// Choices that the flags leave open, kernels, and what fits follow from the accelerators of these devices. Errors: what
+// `orrery estimate` refuses, a job without graphs, a node of the plan on nodes of different accelerators.
+[[nodiscard]] Result<PlannedJob> planned_job(const std::string& data_directory, const PlannedJobText& text,
+                                             const JobDevices& where);
 
 }  // namespace orrery::api

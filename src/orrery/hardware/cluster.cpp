@@ -185,6 +185,21 @@ std::size_t Cluster::nodes_entry(std::int64_t device) const {
   return entry;
 }
 
+void Cluster::set_nodes(const std::vector<Nodes>& known, const std::vector<std::size_t>& entries) {
+  const double slowdown = accelerator.slowdown;  // by stragglers among the nodes of this cluster
+  nodes.clear();
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    if (i > 0 && entries[i] == entries[i - 1]) {
+      ++nodes.back().count;
+    } else {
+      nodes.push_back({1, known.at(entries[i]).accelerator});
+    }
+  }
+  if (!nodes.empty()) { accelerator = nodes.front().accelerator; }
+  if (nodes.size() == 1) { nodes.clear(); }
+  change_accelerators([=](Accelerator& one) { one.slowdown = slowdown; });
+}
+
 namespace {
 
 // Keeps the nodes of `count`; a cluster with one kind of them left has no list.

@@ -120,6 +120,8 @@ struct Cluster {
   [[nodiscard]] std::int64_t node_size() const { return dimensions.empty() ? 1 : dimensions.front().size; }
   // Entry of `nodes` that a device is of. Requires nodes.
   [[nodiscard]] std::size_t nodes_entry(std::int64_t device) const;
+  // With nodes of the given kinds instead, one entry of `known` for each node in order; equal neighbours are one entry.
+  void set_nodes(const std::vector<Nodes>& known, const std::vector<std::size_t>& entries);
   // The same for every kind of accelerator.
   template <class Change>
   void change_accelerators(Change&& change) {

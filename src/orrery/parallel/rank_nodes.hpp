@@ -9,6 +9,9 @@
 
 namespace orrery::parallel {
 
+// The node of a rank, in the order of devices.
+[[nodiscard]] std::int64_t node_of(const hardware::Cluster& cluster, const Layout& layout, std::int64_t rank);
+
 // Entry of Cluster::nodes that the node of a rank is of; 0 if all nodes are alike.
 [[nodiscard]] std::size_t nodes_entry(const hardware::Cluster& cluster, const Layout& layout, std::int64_t rank);
 

@@ -31,6 +31,8 @@ struct FlowGroup {
   network::Group shape;  // on the dimensions of the cluster
   std::uint32_t kind = 0;
   std::uint64_t copies = 1;  // groups of the job that it stands for
+  // Whose accelerators reduce: 0 those of the cluster, i those of FlowJob::parts[i - 1].
+  std::uint32_t part = 0;
 };
 
 // Where ranks are on the levels of a pool of memory (hardware::PoolLevel).
@@ -53,6 +55,8 @@ struct FlowJob {
   // NodeTask::dimensions of a message is the outermost dimension that it crosses. `network` has all
   // dimensions of the cluster, for tables.
   SimulationJob job;
+  std::vector<hardware::Cluster>
+      parts;                       // the cluster with the nodes of one of several jobs only, for their collectives
   std::vector<FlowGroup> groups;   // [0]: all ranks; [i + 1]: of job.groups[i]
   std::vector<std::string> kinds;  // names of the kinds of traffic, for reports; the first two: first_kinds()
   results::RankRuns<std::uint32_t> simulated;  // by real rank: the simulated rank that stands for it

@@ -43,6 +43,7 @@ FlowMachine::FlowMachine(const FlowJob& job, bool shared, std::optional<std::uin
       pool_(job),
       counts_(job.job.tables ? 2 * (dimensions_ + 1) * job.job.rank_graphs.size() : 0),
       apart_(apart) {
+  for (const hardware::Cluster& part : job.parts) { part_fabrics_.emplace_back(part, job.egress); }
   if (!job.devices.empty()) { topology_.emplace(job.cluster, job.devices); }
   // Without sharing, the calls of the closed form are the reference.
   if (topology_ && job.job.by_message && shared) { stepped_.emplace(job.cluster, *topology_); }
@@ -275,7 +276,9 @@ const FlowMachine::Call& FlowMachine::collective_call(const NodeTask& task) {
   const network::Group& shape = flow_job_.groups[task.group].shape;
   const Bytes bytes = whole_buffer(task);
   if (order_chunks(task, found->second)) { return found->second; }
-  const network::Traffic traffic = fabric_.traffic(task.collective, bytes, shape, flow_job_.algorithm);
+  const std::uint32_t part = flow_job_.groups[task.group].part;
+  const network::Fabric& fabric = part == 0 ? fabric_ : part_fabrics_[part - 1];
+  const network::Traffic traffic = fabric.traffic(task.collective, bytes, shape, flow_job_.algorithm);
   Call& call = found->second;
   call.algorithm = traffic.price.algorithm;
   if (traffic.price.time == infinite<Seconds>()) { return call; }
@@ -288,7 +291,7 @@ const FlowMachine::Call& FlowMachine::collective_call(const NodeTask& task) {
                           static_cast<std::uint64_t>(load.received.value())});
   }
   if (topology_) {
-    const network::Schedule schedule = fabric_.schedule(task.collective, bytes, shape, flow_job_.algorithm);
+    const network::Schedule schedule = fabric.schedule(task.collective, bytes, shape, flow_job_.algorithm);
     add_links(call, topology_->collective(schedule, shape, members_of(task.group)), traffic.price.time);
   }
   return call;

@@ -170,6 +170,7 @@ class FlowMachine {
   const FlowJob& flow_job_;
   const SimulationJob& job_;
   network::Fabric fabric_;
+  std::vector<network::Fabric> part_fabrics_;  // of FlowJob::parts
   std::uint32_t dimensions_;  // of the cluster; ports to the second memory tier are those of dimension dimensions_
   PhysicalRounds rounds_;
   PhysicalNodes nodes_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "orrery/core/random.hpp"
@@ -32,11 +33,23 @@ class Merger {
     for (std::uint32_t rank = 0; rank < all.size(); ++rank) { made_.simulated.push_back(rank); }
     if (!made_.cluster.topology) { made_.pool.devices = all; }
     use_topology(made_, std::move(all));
+    if (!made_.cluster.nodes.empty()) {
+      for (const PlacedJob& job : jobs_) { made_.parts.push_back(part_of(job)); }
+    }
     made_.by_link = !made_.devices.empty();
     return std::move(made_);
   }
 
  private:
+  // The cluster, with the nodes of one job only.
+  [[nodiscard]] hardware::Cluster part_of(const PlacedJob& job) const {
+    hardware::Cluster part = made_.cluster;
+    std::set<std::size_t> entries;
+    for (const std::uint32_t device : job.devices) { entries.insert(made_.cluster.nodes_entry(device)); }
+    part.set_nodes(made_.cluster.nodes, {entries.begin(), entries.end()});
+    return part;
+  }
+
   std::uint32_t kind_of(std::string name) {
     made_.kinds.push_back(std::move(name));
     return static_cast<std::uint32_t>(made_.kinds.size() - 1);
@@ -47,7 +60,7 @@ class Merger {
     for (const std::uint32_t rank : ranks) { devices.push_back(job.devices[rank]); }
     for (std::uint32_t& rank : ranks) { rank += first_; }
     made_.job.groups.push_back({job.name + "/" + name, std::move(ranks)});
-    made_.groups.push_back({shape_of(layout_, devices), kind});
+    made_.groups.push_back({shape_of(layout_, devices), kind, 1, made_.cluster.nodes.empty() ? 0 : 1 + job_});
   }
 
   void add(const PlacedJob& job) {
@@ -74,12 +87,13 @@ class Merger {
       made_.rank_kinds.push_back(kind);
     }
     first_ += static_cast<std::uint32_t>(ranks.size());
+    ++job_;
   }
 
   const std::vector<PlacedJob>& jobs_;
   parallel::Layout layout_;
   FlowJob made_;
-  std::uint32_t first_ = 0;
+  std::uint32_t first_ = 0, job_ = 0;
 };
 
 }  // namespace

@@ -109,18 +109,8 @@ CollectiveAlgorithm method_of(hardware::Wiring wiring, Collective collective) {
   throw_internal_error("known wiring", __FILE__, __LINE__);
 }
 
-KernelRates kernel_rates(const hardware::Accelerator& accelerator) {
+KernelRates rates_of(const hardware::Accelerator& accelerator) {
   return {accelerator.memory_bandwidth.value() * 1e-9, accelerator.peak(hardware::Precision::bf16).value() * 1e-12};
-}
-
-// Rank r is on device r.
-std::vector<KernelRates> rates_by_rank(const hardware::Cluster& cluster) {
-  std::vector<KernelRates> rates;
-  for (const hardware::Nodes& some : cluster.nodes) {
-    const auto devices = static_cast<std::size_t>(some.count * cluster.node_size());
-    rates.insert(rates.end(), devices, kernel_rates(some.accelerator));
-  }
-  return rates;
 }
 
 }  // namespace
@@ -152,7 +142,7 @@ SimulationJob machine_on(const hardware::Cluster& cluster) {
   job.system.recorded_first = true;
   job.system.roofline = job.system.peak_tflops > 0 && job.system.local_memory_gb > 0;
   for (const hardware::Nodes& some : cluster.nodes) {  // collectives add at the rate of the slowest memory
-    const KernelRates rates = kernel_rates(some.accelerator);
+    const KernelRates rates = rates_of(some.accelerator);
     job.system.local_memory_gb = std::min(job.system.local_memory_gb, rates.local_memory_gb);
     job.system.roofline &= rates.peak_tflops > 0 && rates.local_memory_gb > 0;
   }
@@ -177,9 +167,23 @@ SimulationJob machine_on(const hardware::Cluster& cluster) {
   return job;
 }
 
+std::vector<KernelRates> kernel_rates(const hardware::Cluster& cluster) {
+  std::vector<KernelRates> rates;
+  for (const hardware::Nodes& some : cluster.nodes) {
+    const auto devices = static_cast<std::size_t>(some.count * cluster.node_size());
+    rates.insert(rates.end(), devices, rates_of(some.accelerator));
+  }
+  return rates;
+}
+
 Result<SimulationJob> read_job_on(const hardware::Cluster& cluster, const SimulationFiles& files) {
+  return read_job_on(cluster, files, kernel_rates(cluster));
+}
+
+Result<SimulationJob> read_job_on(const hardware::Cluster& cluster, const SimulationFiles& files,
+                                  std::vector<KernelRates> rates) {
   SimulationJob job = machine_on(cluster);
-  job.kernel_rates = rates_by_rank(cluster);
+  job.kernel_rates = std::move(rates);
   if (files.backend == Backend::flow) { job.backend = Backend::flow; }
   job.tables = files.tables;
   job.explain = files.explain;

@@ -21,7 +21,13 @@ enum class Gaps { refused, allowed };
 // A job without graphs and groups.
 [[nodiscard]] SimulationJob machine_on(const hardware::Cluster& cluster);
 
-// One graph per device. Of `files`, the graphs, groups, spans, tables and threads are used.
+// Of the accelerator of every device; empty if all nodes are alike.
+[[nodiscard]] std::vector<KernelRates> kernel_rates(const hardware::Cluster& cluster);
+
+// One graph per device. Of `files`, the graphs, groups, spans, tables and threads are used. `rates`: of the accelerator
+// of every rank; empty: of the cluster's.
 [[nodiscard]] Result<SimulationJob> read_job_on(const hardware::Cluster& cluster, const SimulationFiles& files);
+[[nodiscard]] Result<SimulationJob> read_job_on(const hardware::Cluster& cluster, const SimulationFiles& files,
+                                                std::vector<KernelRates> rates);
 
 }  // namespace orrery::simulate
