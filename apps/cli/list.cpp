@@ -129,7 +129,7 @@ Result<std::string> clusters_text(const hardware::Catalogue& catalogue,
       table.row({entry.name, "-", "-", "equations", entry.description});
       continue;
     }
-    ORRERY_TRY(cluster, catalogue.cluster(entry.name, 0));
+    ORRERY_TRY(cluster, catalogue.cluster(entry.name, 0, hardware::UnlikeNodes::modelled));
     const double price = cluster.usd_per_device_hour;
     table.row({entry.name, cluster.accelerator.name, price > 0.0 ? fmt::format("{:.2f}", price) : "-",
                std::string(hardware::name_of(hardware::weakest_ground(cluster, hardware::Links::all).basis)),

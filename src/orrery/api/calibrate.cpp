@@ -115,7 +115,7 @@ class Reader {
     }
     ORRERY_TRY(cluster_name, name_of_all(request_.cluster, "--cluster", clusters));
     Target target;
-    ORRERY_TRY(cluster, catalogue_.cluster_template(cluster_name));
+    ORRERY_TRY(cluster, catalogue_.cluster_template(cluster_name, hardware::UnlikeNodes{"calibrate"}));
     target.cluster = std::move(cluster);
     if (runs_.empty()) { return target; }
     ORRERY_TRY(stack_name, name_of_all(request_.stack, "--stack", stacks));

@@ -34,7 +34,7 @@ Result<campaign::Job> campaign_job(const std::string& data_directory, const esti
     return fail({"", 0, 0, "--task"}, "inference: a campaign is a training run; valid: pretrain, finetune");
   }
   const hardware::Catalogue catalogue(data_directory);
-  ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request));
+  ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request, hardware::UnlikeNodes::modelled));
   ORRERY_TRY(resolved, estimate::resolve(request, inputs.model, inputs.cluster, inputs.stack));
   const parallel::Job job = estimate::job_of(request, inputs.model, inputs.stack);
   estimate::Estimator estimator(inputs.model, inputs.cluster, inputs.stack, job);

@@ -109,7 +109,7 @@ std::string cluster_name(const JobList& list, const std::string& file) {
 
 Result<hardware::Cluster> cluster_of(const hardware::Catalogue& catalogue, const JobList& list, const std::string& file,
                                      std::int64_t devices) {
-  return catalogue.cluster(cluster_name(list, file), devices);
+  return catalogue.cluster(cluster_name(list, file), devices, hardware::UnlikeNodes::modelled);
 }
 
 Place place_of_job(const config::Node& node, std::size_t i, std::string_view key) {

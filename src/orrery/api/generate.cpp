@@ -47,12 +47,9 @@ std::vector<std::string> grid_notes(const generate::ProcessGroups& groups, const
 Result<results::Generation> generate(const std::string& data_directory, const GenerateRequest& request) {
   ORRERY_TRY(names, generate::output_names(request.out));
   const hardware::Catalogue catalogue(data_directory);
-  ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request.job));
-  if (request.files.classes) {
-    if (auto alike = require_alike_nodes(inputs.cluster, "--classes", "a graph for each stage"); !alike) {
-      return tl::make_unexpected(std::move(alike).error());
-    }
-  }
+  // A graph of a class is that of ranks on nodes of one kind.
+  const auto unlike = request.files.classes ? hardware::UnlikeNodes{"--classes"} : hardware::UnlikeNodes::modelled;
+  ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request.job, unlike));
   ORRERY_TRY(resolved, estimate::resolve(request.job, inputs.model, inputs.cluster, inputs.stack));
   const parallel::Job job = estimate::job_of(request.job, inputs.model, inputs.stack);
   const auto program = parallel::lower(inputs.model, job, resolved.plan, inputs.cluster, inputs.stack);

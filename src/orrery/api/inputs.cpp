@@ -25,9 +25,10 @@ std::optional<T> keep(Result<T> result, const char* flag, Failure& failure) {
 }
 
 // A cluster that is valid, but not for this number of devices, is an error of --devices.
-Result<hardware::Cluster> read_cluster(const hardware::Catalogue& catalogue, const Request& request) {
-  auto cluster = catalogue.cluster(request.cluster, request.devices.value_or(0));
-  if (cluster || !request.devices || !catalogue.cluster(request.cluster, 0)) { return cluster; }
+Result<hardware::Cluster> read_cluster(const hardware::Catalogue& catalogue, const Request& request,
+                                       hardware::UnlikeNodes unlike) {
+  auto cluster = catalogue.cluster(request.cluster, request.devices.value_or(0), unlike);
+  if (cluster || !request.devices || !catalogue.cluster(request.cluster, 0, unlike)) { return cluster; }
   for (auto& diagnostic : cluster.error().diagnostics) {
     if (diagnostic.place == Place{}) { diagnostic.place = {"", 0, 0, "--devices"}; }
   }
@@ -59,23 +60,7 @@ void check_precisions(const Request& request, const hardware::Accelerator& accel
   }
 }
 
-// Of a cluster whose nodes have several kinds of accelerators.
-void check_kinds_of_nodes(const Request& request, const hardware::Cluster& cluster, Failure& failure) {
-  for (std::size_t i = 1; i < cluster.nodes.size(); ++i) {
-    check_precisions(request, cluster.nodes[i].accelerator, failure);
-  }
-  if (request.task != parallel::Task::inference) { return; }
-  const auto alike = require_alike_nodes(cluster, "--task", "inference");
-  for (const Diagnostic& wrong : alike.error().diagnostics) { failure.diagnostics.push_back(wrong); }
-}
-
 }  // namespace
-
-Result<void> require_alike_nodes(const hardware::Cluster& cluster, const char* flag, std::string_view what) {
-  if (cluster.nodes.empty()) { return {}; }
-  return fail(Place{"", 0, 0, flag},
-              fmt::format("{} needs nodes of one kind; cluster {} has several (nodes)", what, quote(cluster.name)));
-}
 
 Result<void> require_routes(const hardware::Cluster& cluster, bool by_message) {
   if (!by_message || cluster.topology) { return {}; }
@@ -83,9 +68,10 @@ Result<void> require_routes(const hardware::Cluster& cluster, bool by_message) {
               fmt::format("needs a topology, whose routes messages take; cluster {} has none", quote(cluster.name)));
 }
 
-InputSources catalogue_sources(const std::string& data_directory, const hardware::Catalogue& catalogue) {
+InputSources catalogue_sources(const std::string& data_directory, const hardware::Catalogue& catalogue,
+                               hardware::UnlikeNodes unlike) {
   return {[&](const Request& request) { return workload::load_model(data_directory, request.model, request.as); },
-          [&](const Request& request) { return read_cluster(catalogue, request); },
+          [&catalogue, unlike](const Request& request) { return read_cluster(catalogue, request, unlike); },
           [&](const std::string& name, const hardware::Accelerator* on) {
             return on != nullptr ? catalogue.stack_on(name, *on) : catalogue.stack(name);
           },
@@ -93,8 +79,8 @@ InputSources catalogue_sources(const std::string& data_directory, const hardware
 }
 
 Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Catalogue& catalogue,
-                           const Request& request, Length length) {
-  return read_inputs(catalogue_sources(data_directory, catalogue), request, length);
+                           const Request& request, hardware::UnlikeNodes unlike, Length length) {
+  return read_inputs(catalogue_sources(data_directory, catalogue, unlike), request, length);
 }
 
 Result<Inputs> read_inputs(const InputSources& sources, const Request& request, Length length) {
@@ -122,7 +108,9 @@ Result<Inputs> read_inputs(const InputSources& sources, const Request& request, 
     }
   }
   if (cluster) { check_precisions(request, cluster->accelerator, failure); }
-  if (cluster && !cluster->nodes.empty()) { check_kinds_of_nodes(request, *cluster, failure); }
+  for (std::size_t i = 1; cluster && i < cluster->nodes.size(); ++i) {
+    check_precisions(request, cluster->nodes[i].accelerator, failure);
+  }
   if (cluster && !cluster->nodes.empty() && model && stack && model->has_experts() && stack->overlap.dispatch) {
     failure.diagnostics.push_back({{"", 0, 0, "--stack"},
                                    fmt::format("{} overlaps the dispatch with another micro-batch, which is not "

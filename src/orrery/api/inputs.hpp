@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <string_view>
 
 #include "orrery/core/error.hpp"
 #include "orrery/estimate/request.hpp"
@@ -24,10 +23,6 @@ struct Inputs {
 // Fails, at --by-message, if that is asked for on a cluster without a topology, whose routes messages would take.
 [[nodiscard]] Result<void> require_routes(const hardware::Cluster& cluster, bool by_message);
 
-// Fails, at `flag`, on a cluster with several kinds of nodes. `what`: the question that is not answered there.
-[[nodiscard]] Result<void> require_alike_nodes(const hardware::Cluster& cluster, const char* flag,
-                                               std::string_view what);
-
 // Sets the interval in which 80 % of measured times of such jobs lie.
 [[nodiscard]] results::Estimate with_uncertainty(results::Estimate estimate, const Inputs& inputs,
                                                  const parallel::Job& job);
@@ -43,14 +38,18 @@ struct InputSources {
   std::function<Result<hardware::Stack>(const std::string& name, const hardware::Accelerator* on)> stack;
   std::function<Result<estimate::Spreads>()> spreads;
 };
-[[nodiscard]] InputSources catalogue_sources(const std::string& data_directory, const hardware::Catalogue& catalogue);
+[[nodiscard]] InputSources catalogue_sources(const std::string& data_directory, const hardware::Catalogue& catalogue,
+                                             hardware::UnlikeNodes unlike = hardware::UnlikeNodes::refused);
 
 // All errors of the request and of its parts.
 [[nodiscard]] Result<Inputs> read_inputs(const InputSources& sources, const estimate::Request& request,
                                          Length length = Length::typed);
 
-// All errors of the request and of the files that it names.
+// All errors of the request and of the files that it names. `unlike`: whether the question is answered on nodes of
+// several kinds (hardware::Catalogue::cluster).
 [[nodiscard]] Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Catalogue& catalogue,
-                                         const estimate::Request& request, Length length = Length::typed);
+                                         const estimate::Request& request,
+                                         hardware::UnlikeNodes unlike = hardware::UnlikeNodes::refused,
+                                         Length length = Length::typed);
 
 }  // namespace orrery::api

@@ -6,6 +6,7 @@
 
 #include "orrery/api/orrery.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/hardware/catalogue.hpp"
 #include "orrery/jobs/simulate.hpp"
 #include "orrery/validate/commands.hpp"
 
@@ -21,6 +22,11 @@ Result<jobs::Kind> with_plan(const std::string& data_directory, jobs::Kind kind)
     return fail(Place{{}, 0, 0, "/kinds"}, fmt::format("plan of {}: {}", quote(kind.name), message));
   };
   if (!job) { return fail_here(job.error().text()); }
+  // A job takes any free nodes, while a plan is priced on the first ones.
+  if (const auto cluster = hardware::Catalogue(data_directory).cluster(job->cluster, 0, hardware::UnlikeNodes{"jobs"});
+      !cluster) {
+    return fail_here(cluster.error().text());
+  }
   PlanRequest request;
   request.job = std::move(*job);
   request.device_counts = kind.widths;

@@ -47,7 +47,7 @@ estimate::Request request_of(estimate::Request job, const results::Estimate& fou
 }
 
 Result<LaunchAnswer> Orrery::launch(const estimate::Request& request, launch::Tool tool) const {
-  ORRERY_TRY(inputs, read_inputs(data_directory_, catalogue_, request));
+  ORRERY_TRY(inputs, read_inputs(data_directory_, catalogue_, request, hardware::UnlikeNodes::modelled));
   ORRERY_TRY(resolved, estimate::resolve(request, inputs.model, inputs.cluster, inputs.stack));
   const parallel::Job job = estimate::job_of(request, inputs.model, inputs.stack);
   const launch::TrainingRun run{inputs.model, job, resolved.plan, inputs.stack,

@@ -19,7 +19,8 @@ void note(const Failure& more, const char* flag, Failure& failure) {
 
 Result<madmax::System> read_system(const std::string& data_directory, const Request& request) {
   const hardware::Catalogue catalogue(data_directory);
-  if (!madmax::is_system(data_directory, request.cluster) && catalogue.cluster(request.cluster, 0)) {
+  if (!madmax::is_system(data_directory, request.cluster) &&
+      catalogue.cluster(request.cluster, 0, hardware::UnlikeNodes::modelled)) {
     return fail(
         Place{"", 0, 0, "--cluster"},
         request.cluster +

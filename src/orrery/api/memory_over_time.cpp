@@ -120,7 +120,7 @@ class StageMemory {
 
 }  // namespace
 
-results::MemoryOverTime memory_over_time(const PlanMemory& plan, Bytes capacity,
+results::MemoryOverTime memory_over_time(const PlanMemory& plan, const CapacityOf& capacity_of,
                                          const results::RankRuns<std::uint32_t>& simulated,
                                          const results::Simulation& simulation) {
   std::map<std::uint32_t, std::vector<const results::SimulatedSpan*>> spans;  // by the rank that they name
@@ -129,12 +129,14 @@ results::MemoryOverTime memory_over_time(const PlanMemory& plan, Bytes capacity,
   const auto stage_ranks = static_cast<std::uint64_t>(plan.graphs.stage_ranks());
   const std::uint64_t end = simulation.makespan_ns();
   std::map<std::uint64_t, StageMemory> stages;
-  results::MemoryOverTime made{capacity.value(), {}};
+  results::MemoryOverTime made;
   for (const auto& run : simulated.runs()) {
     const std::uint32_t rank = names.empty() ? run.value : names[run.value];
     const std::uint64_t stage = rank / stage_ranks;
     const StageMemory& memory = stages.try_emplace(stage, plan, static_cast<std::int64_t>(stage)).first->second;
-    made.ranks.add(run.end - run.first, memory.of(spans[rank], end));
+    results::MemoryRank row = memory.of(spans[rank], end);
+    row.capacity = capacity_of(rank).value();
+    made.ranks.add(run.end - run.first, std::move(row));
   }
   return made;
 }

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -28,8 +29,11 @@ struct PlanMemory {
   const generate::JobGraphs& graphs;
 };
 
-// `capacity`: bytes that a plan may use. `simulated`: by rank, the simulated rank; `simulation` has spans. O(spans).
-[[nodiscard]] results::MemoryOverTime memory_over_time(const PlanMemory& plan, Bytes capacity,
+// Bytes that a plan may use on the device of a rank.
+using CapacityOf = std::function<Bytes(std::int64_t rank)>;
+
+// `simulated`: by rank, the simulated rank; `simulation` has spans. O(spans).
+[[nodiscard]] results::MemoryOverTime memory_over_time(const PlanMemory& plan, const CapacityOf& capacity_of,
                                                        const results::RankRuns<std::uint32_t>& simulated,
                                                        const results::Simulation& simulation);
 

@@ -28,7 +28,8 @@ TEST(MemoryOverTimeLaw, peak_of_every_rank_equals_the_memory_of_its_stage_in_the
     const auto folded = simulate::folded(c.cluster, *classes, simulate::Folding::automatic);
     const auto simulation = simulate::simulate_flows(folded.job);
     ASSERT_TRUE(simulation) << seed;
-    const auto memory = memory_over_time({program, lowerer, graphs}, Bytes(1), folded.job.simulated, *simulation);
+    const auto memory = memory_over_time(
+        {program, lowerer, graphs}, [](std::int64_t) { return Bytes(1); }, folded.job.simulated, *simulation);
     ASSERT_EQ(memory.ranks.size(), static_cast<std::uint64_t>(c.plan.devices()));
     ++tried;
     for (const auto& run : memory.ranks.runs()) {

@@ -23,7 +23,9 @@ using estimate::Request;
 Orrery::Orrery(std::string data_directory) : data_directory_(std::move(data_directory)), catalogue_(data_directory_) {}
 
 Result<EstimateAnswer> Orrery::estimate(const Request& request, estimate::Detail detail) const {
-  ORRERY_TRY(inputs, read_inputs(data_directory_, catalogue_, without_expansion(request)));
+  // The division of memory between a device and its second tier is found for one accelerator.
+  const auto unlike = request.expansion ? hardware::UnlikeNodes{"--expansion"} : hardware::UnlikeNodes::modelled;
+  ORRERY_TRY(inputs, read_inputs(data_directory_, catalogue_, without_expansion(request), unlike));
   if (auto wrong = estimate::problems(request); !wrong.empty()) {
     return tl::make_unexpected(Failure{std::move(wrong)});
   }

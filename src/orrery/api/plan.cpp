@@ -316,7 +316,8 @@ Result<PlanSearch> search_with_expansion(const std::string& data_directory, cons
   PlanRequest one_count = request;
   one_count.job.devices = counts_of(request).front();
   const auto length = request.space ? Length::longest : Length::typed;
-  ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, without_expansion(one_count.job), length));
+  ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, without_expansion(one_count.job),
+                                 hardware::UnlikeNodes{"--expansion"}, length));
   return expanded_search(data_directory, one_count, std::move(inputs));
 }
 
@@ -350,10 +351,6 @@ Result<PlanSearch> Orrery::plan(const PlanRequest& request) const {
     }
     if (!problem) { return tl::make_unexpected(of_counts(problem.error(), request)); }
     part->problem = std::move(*problem);
-    if (request.what_if) {
-      auto alike = require_alike_nodes(part->problem.inputs.cluster, "--what-if", "a search with other figures");
-      if (!alike) { return tl::make_unexpected(std::move(alike).error()); }
-    }
     if (auto unknown = unknown_figures(request, part->problem.inputs.cluster); !unknown.empty()) {
       return tl::make_unexpected(Failure{std::move(unknown)});
     }

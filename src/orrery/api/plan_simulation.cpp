@@ -40,12 +40,23 @@ simulate::GroupFamily family_of(const generate::ProcessGroups& groups, const gen
   return made;
 }
 
+// Of the accelerator of every rank, or as if all were on nodes of `entry`; empty if all nodes are alike.
+std::vector<simulate::KernelRates> rates_of_ranks(const generate::JobGraphs& graphs, const hardware::Cluster& cluster,
+                                                  std::optional<std::size_t> entry) {
+  std::vector<simulate::KernelRates> rates;
+  for (std::int64_t rank = 0; rank < graphs.ranks() && !cluster.nodes.empty(); ++rank) {
+    rates.push_back(simulate::rates_of(cluster.nodes[entry.value_or(graphs.nodes_entry(rank))].accelerator));
+  }
+  return rates;
+}
+
 }  // namespace
 
 Result<simulate::ClassJob> class_job(const generate::JobGraphs& graphs, const hardware::Cluster& cluster,
                                      const PlanSimulationOptions& options) {
   simulate::ClassJob job;
   job.machine = simulate::machine_on(cluster);
+  job.machine.kernel_rates = rates_of_ranks(graphs, cluster, options.nodes_entry);
   job.machine.backend = simulate::Backend::flow;
   job.machine.tables = options.tables;
   job.machine.explain = options.explain;
@@ -222,7 +233,9 @@ Result<void> set_kernel_times(const generate::JobGraphs& graphs, const hardware:
       }
       if (ranks.empty()) { continue; }
       const simulate::RankGraph& timed = classes.classes[c].graph;
-      auto& tasks = job.rank_graphs.own_together(ranks).nodes;
+      simulate::RankGraph& own = job.rank_graphs.own_together(ranks);
+      own.kernels = timed.kernels;
+      auto& tasks = own.nodes;
       ORRERY_ASSERT(tasks.size() == timed.nodes.size());
       for (std::size_t i = 0; i < tasks.size(); ++i) {
         if (tasks[i].act == simulate::Act::busy) { tasks[i].amount = timed.nodes[i].amount; }
@@ -242,6 +255,10 @@ Result<simulate::FoldedJob> folded_job(const hardware::Cluster& cluster, const g
   simulate::FoldedJob made = simulate::folded(cluster, classes, every_rank ? simulate::Folding::off : options.folding);
   if (auto timed = set_kernel_times(graphs, cluster, options, made.job.job); !timed) {
     return tl::make_unexpected(std::move(timed).error());
+  }
+  made.job.job.kernel_rates = classes.machine.kernel_rates;
+  for (std::int64_t rank = 0; rank < graphs.ranks() && !cluster.nodes.empty(); ++rank) {
+    made.job.nodes_entries.push_back(static_cast<std::uint32_t>(graphs.nodes_entry(rank)));
   }
   if (by_comparison) { return simulate::fold(std::move(made.job)); }
   if (auto slowed = simulate::slow_ranks(made.job.job, options.stragglers); !slowed) {
@@ -301,17 +318,14 @@ void add_memory(const Inputs& inputs, const parallel::Program& program, const ge
                 const results::RankRuns<std::uint32_t>& simulated, bool keeps_spans, results::Simulation& simulation) {
   parallel::Lowerer lowerer(inputs.model, inputs.cluster, inputs.stack);
   (void)lowerer.lower(program.job, program.plan);
-  const Bytes capacity = inputs.cluster.accelerator.memory * (1.0 - inputs.stack.memory_reserve);
-  simulation.memory = memory_over_time({program, lowerer, graphs}, capacity, simulated, simulation);
+  const auto capacity_of = [&](std::int64_t rank) {
+    const hardware::Cluster& cluster = inputs.cluster;
+    const auto& accelerator =
+        cluster.nodes.empty() ? cluster.accelerator : cluster.nodes[graphs.nodes_entry(rank)].accelerator;
+    return accelerator.memory * (1.0 - inputs.stack.memory_reserve);
+  };
+  simulation.memory = memory_over_time({program, lowerer, graphs}, capacity_of, simulated, simulation);
   if (!keeps_spans) { simulation.spans.clear(); }
-}
-
-// What is not told apart by accelerator.
-Result<void> figures_need_alike_nodes(const hardware::Cluster& cluster, const PlanSimulationOptions& options) {
-  if (options.memory) { return require_alike_nodes(cluster, "--memory", "memory over time"); }
-  if (options.roofline) { return require_alike_nodes(cluster, "--roofline", "the roofline"); }
-  if (options.energy) { return require_alike_nodes(cluster, "--energy", "energy"); }
-  return {};
 }
 
 }  // namespace
@@ -319,10 +333,7 @@ Result<void> figures_need_alike_nodes(const hardware::Cluster& cluster, const Pl
 Result<results::PlanSimulation> simulate_plan(const std::string& data_directory, const estimate::Request& request,
                                               const PlanSimulationOptions& options) {
   const hardware::Catalogue catalogue(data_directory);
-  ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request));
-  if (auto valid = figures_need_alike_nodes(inputs.cluster, options); !valid) {
-    return tl::make_unexpected(std::move(valid).error());
-  }
+  ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request, hardware::UnlikeNodes::modelled));
   if (auto routed = require_routes(inputs.cluster, options.by_message); !routed) {
     return tl::make_unexpected(std::move(routed).error());
   }

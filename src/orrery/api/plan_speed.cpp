@@ -83,7 +83,7 @@ class PlanSpeed {
   Result<hardware::Cluster> cluster_of(std::int64_t devices) {
     if (!tree_) { tree_ = catalogue_.cluster_tree(request_.cluster); }
     if (!*tree_) { return tl::make_unexpected(tree_->error()); }
-    return catalogue_.cluster_of_tree(**tree_, devices);
+    return catalogue_.cluster_of_tree(**tree_, devices, hardware::UnlikeNodes::modelled);
   }
 
   hardware::Catalogue catalogue_;

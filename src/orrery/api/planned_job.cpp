@@ -76,14 +76,15 @@ Result<Inputs> inputs_on(const JobDevices& where, InputSources sources, const es
 Result<std::int64_t> planned_devices(const std::string& data_directory, const PlannedJobText& text) {
   ORRERY_TRY(request, request_of(text));
   const hardware::Catalogue catalogue(data_directory);
-  ORRERY_TRY(part, catalogue_sources(data_directory, catalogue).cluster(request));
+  ORRERY_TRY(part, catalogue_sources(data_directory, catalogue, hardware::UnlikeNodes::modelled).cluster(request));
   return part.devices;
 }
 
 Result<PlannedJob> planned_job(const std::string& data_directory, const PlannedJobText& text, const JobDevices& where) {
   ORRERY_TRY(request, request_of(text));
   const hardware::Catalogue catalogue(data_directory);
-  ORRERY_TRY(inputs, inputs_on(where, catalogue_sources(data_directory, catalogue), request));
+  ORRERY_TRY(inputs,
+             inputs_on(where, catalogue_sources(data_directory, catalogue, hardware::UnlikeNodes::modelled), request));
   ORRERY_TRY(resolved, estimate::resolve(request, inputs.model, inputs.cluster, inputs.stack));
   const parallel::Job job = estimate::job_of(request, inputs.model, inputs.stack);
   const auto program = parallel::lower(inputs.model, job, resolved.plan, inputs.cluster, inputs.stack);

@@ -70,7 +70,7 @@ std::vector<Diagnostic> lacking_values(const PlanRequest& request, const hardwar
 Result<Problem> read_problem(const std::string& data_directory, const hardware::Catalogue& catalogue,
                              const PlanRequest& request) {
   const auto length = request.space ? Length::longest : Length::typed;
-  ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request.job, length));
+  ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request.job, hardware::UnlikeNodes::modelled, length));
   return problem_of(data_directory, request, std::move(inputs));
 }
 

@@ -159,10 +159,8 @@ Result<std::vector<std::string>> set_machine(const std::string& data_directory, 
                                              profile::ReplayJob& job) {
   ORRERY_TRY(recorded, job.run({}));
   const hardware::Catalogue catalogue(data_directory);
-  ORRERY_TRY(cluster, catalogue.cluster(name, static_cast<std::int64_t>(recorded.ranks.size())));
-  if (auto alike = require_alike_nodes(cluster, "--cluster", "another machine for a profile"); !alike) {
-    return tl::make_unexpected(std::move(alike).error());
-  }
+  ORRERY_TRY(cluster, catalogue.cluster(name, static_cast<std::int64_t>(recorded.ranks.size()),
+                                        hardware::UnlikeNodes{"a profile on another machine"}));
   const std::uint64_t priced = set_network(cluster, recorded, job);
   std::vector<std::string> kept = {
       fmt::format("time on the wire of {} of {} collectives, whose size or members are not "

@@ -90,14 +90,15 @@ Result<hardware::Accelerator> ServingInputs::accelerator(const std::string& name
   return catalogue_.accelerator(name);
 }
 
+constexpr hardware::UnlikeNodes kUnlike{"serving"};
+
 Result<hardware::Cluster> ServingInputs::cluster(const std::string& name, std::int64_t devices) {
   const std::lock_guard lock(mutex_);
   if (const auto known = clusters_.find({name, devices}); known != clusters_.end()) { return known->second; }
-  ORRERY_TRY(cluster, catalogue_.cluster(name, devices));
-  const auto whole = catalogue_.cluster(name, 0);  // an engine takes the first devices
-  if (auto alike = require_alike_nodes(whole ? *whole : cluster, "--cluster", "serving"); !alike) {
-    return tl::make_unexpected(std::move(alike).error());
-  }
+  ORRERY_TRY(cluster, catalogue_.cluster(name, devices, kUnlike));
+  ORRERY_TRY(whole,
+             catalogue_.cluster(name, 0, kUnlike));  // an engine takes the first devices; engines may have all of them
+  (void)whole;
   clusters_.emplace(std::pair{name, devices}, cluster);
   return cluster;
 }

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "orrery/api/faster.hpp"
-#include "orrery/api/inputs.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/simulate/class_files.hpp"
 #include "orrery/simulate/flow.hpp"
@@ -99,14 +98,6 @@ Result<results::Simulation> simulate_graphs(const hardware::Cluster& cluster, co
   return simulation;
 }
 
-Result<void> options_need_alike_nodes(const hardware::Cluster& cluster, const simulate::SimulationFiles& files) {
-  if (files.copies > 1) { return require_alike_nodes(cluster, "--copies", "a job of copied ranks"); }
-  if (files.memory_over_time) { return require_alike_nodes(cluster, "--memory", "memory over time"); }
-  if (files.roofline) { return require_alike_nodes(cluster, "--roofline", "the roofline"); }
-  if (files.energy) { return require_alike_nodes(cluster, "--energy", "energy"); }
-  return {};
-}
-
 using SimulateOn =
     std::function<Result<results::Simulation>(const hardware::Cluster&, const simulate::SimulationFiles&)>;
 
@@ -136,10 +127,8 @@ Result<results::Simulation> simulate_on_cluster(const std::string& data_director
       return fail(Place{{}, 0, 0, "--copies"}, fmt::format("{}: needs graphs of single ranks", *file));
     }
     ORRERY_TRY(classes, class_files(*file, files));
-    ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(classes.ranks())));
-    if (auto alike = require_alike_nodes(scaled, "--cluster", "a simulation of classes of graphs"); !alike) {
-      return tl::make_unexpected(std::move(alike).error());
-    }
+    ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(classes.ranks()),
+                                         hardware::UnlikeNodes{"a simulation of classes of graphs"}));
     if (auto routed = require_routes(scaled, files.by_message); !routed) {
       return tl::make_unexpected(std::move(routed).error());
     }
@@ -161,10 +150,7 @@ Result<results::Simulation> simulate_on_cluster(const std::string& data_director
   }
   ORRERY_TRY(graphs, simulate::graphs_of(workload));
   const auto ranks = static_cast<std::int64_t>(graphs.size()) * files.copies;
-  ORRERY_TRY(scaled, catalogue.cluster(cluster, ranks));
-  if (auto valid = options_need_alike_nodes(scaled, files); !valid) {
-    return tl::make_unexpected(std::move(valid).error());
-  }
+  ORRERY_TRY(scaled, catalogue.cluster(cluster, ranks, hardware::UnlikeNodes::modelled));
   if (auto routed = require_routes(scaled, files.by_message); !routed) {
     return tl::make_unexpected(std::move(routed).error());
   }

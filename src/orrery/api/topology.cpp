@@ -5,7 +5,7 @@
 namespace orrery::api {
 
 std::optional<ClusterNetwork> network_of(const std::string& data_directory, const std::string& cluster) {
-  const auto read = hardware::Catalogue(data_directory).cluster(cluster, 0);
+  const auto read = hardware::Catalogue(data_directory).cluster(cluster, 0, hardware::UnlikeNodes::modelled);
   if (!read || !read->topology) { return std::nullopt; }
   ClusterNetwork network;
   network.topology = hardware::build(*read->topology);

@@ -37,27 +37,32 @@ bool same_layout(const Plan& a, const Plan& b) {
   return a.tp == b.tp && a.cp == b.cp && a.pp == b.pp && a.dp == b.dp && a.ep == b.ep && a.etp == b.etp;
 }
 
+// On nodes of several kinds, a figure is that of the first nodes, and those of the others change in proportion.
 void add_accelerator_parameters(const Problem& problem, std::vector<Parameter>& parameters) {
   const auto& chip = problem.inputs.cluster.accelerator;
-  parameters.push_back(
-      {"device_memory", "device memory", chip.memory.value(),
-       [](double value) { return config::format_bytes(Bytes(value)); },
-       [](Problem& changed, double value) { changed.inputs.cluster.accelerator.memory = Bytes(value); }});
-  const auto peak = chip.peak(problem.job.precision);
-  parameters.push_back({"matrix_peak", "GEMM peak", peak.value(),
-                        [](double value) { return config::format_rate(FlopsPerSecond(value)); },
-                        [peak](Problem& changed, double value) {
-                          auto& accelerator = changed.inputs.cluster.accelerator;
-                          for (auto& [precision, rate] : accelerator.matrix_peak) {
-                            rate = rate * (value / peak.value());
-                          }
-                          accelerator.vector_peak = accelerator.vector_peak * (value / peak.value());  // fp32 GEMMs
-                        }});
-  parameters.push_back({"memory_bandwidth", "memory bandwidth", chip.memory_bandwidth.value(),
-                        [](double value) { return config::format_rate(BytesPerSecond(value)); },
-                        [](Problem& changed, double value) {
-                          changed.inputs.cluster.accelerator.memory_bandwidth = BytesPerSecond(value);
-                        }});
+  const std::string of = problem.inputs.cluster.nodes.empty() ? "" : " of all nodes, in proportion to " + chip.name;
+  const auto add = [&](const char* id, const char* name, double value, std::function<std::string(double)> text,
+                       std::function<void(hardware::Accelerator&, double)> scale) {
+    parameters.push_back({id, name + of, value, std::move(text), [=](Problem& changed, double to) {
+                            changed.inputs.cluster.change_accelerators(
+                                [&](hardware::Accelerator& one) { scale(one, to / value); });
+                          }});
+  };
+  add(
+      "device_memory", "device memory", chip.memory.value(),
+      [](double value) { return config::format_bytes(Bytes(value)); },
+      [](hardware::Accelerator& one, double factor) { one.memory = one.memory * factor; });
+  add(
+      "matrix_peak", "GEMM peak", chip.peak(problem.job.precision).value(),
+      [](double value) { return config::format_rate(FlopsPerSecond(value)); },
+      [](hardware::Accelerator& one, double factor) {
+        for (auto& [precision, rate] : one.matrix_peak) { rate = rate * factor; }
+        one.vector_peak = one.vector_peak * factor;  // fp32 GEMMs
+      });
+  add(
+      "memory_bandwidth", "memory bandwidth", chip.memory_bandwidth.value(),
+      [](double value) { return config::format_rate(BytesPerSecond(value)); },
+      [](hardware::Accelerator& one, double factor) { one.memory_bandwidth = one.memory_bandwidth * factor; });
 }
 
 void add_network_parameters(const Problem& problem, std::vector<Parameter>& parameters) {

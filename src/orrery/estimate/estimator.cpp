@@ -92,6 +92,7 @@ bool Estimator::may_fit(const Plan& plan, const parallel::LowestMemory& lowest_m
 
 Seconds Estimator::time_of(const parallel::Lowered& lowered, Ports ports) {
   const auto& [program, slice] = lowered;
+  if (unlike_ && job_.is_inference()) { return unlike_->solve_batch(program).generation.total(); }
   if (unlike_) { return unlike_->solve(program, solver_, Explained::no, ports).step.time; }
   WorkPrice& known = prices_.of(slice, program.plan);
   if (job_.is_inference()) { return solve_inference(program, fabric_, known.blocks).total(); }
@@ -148,9 +149,8 @@ std::optional<results::Expense> expense(std::optional<hardware::Rate> rate, Seco
 
 }  // namespace
 
-results::Estimate Estimator::estimate_unlike(const Program& program, Detail detail) {
-  const UnlikeNodes::Solved solved = unlike_->solve(program, solver_, Explained::yes, Ports::shared);
-  results::Estimate result = describe({model_, cluster_, stack_, solved.fabric}, solved.program, solved.step);
+// Utilisation of the mean peak of all devices.
+void Estimator::describe_nodes(const Program& program, results::Estimate& result) const {
   FlopsPerSecond sum;
   for (const hardware::Nodes& nodes : cluster_.nodes) {
     sum += static_cast<double>(nodes.count * cluster_.node_size()) * nodes.accelerator.peak(job_.precision);
@@ -162,10 +162,26 @@ results::Estimate Estimator::estimate_unlike(const Program& program, Detail deta
   result.nodes = unlike_->accelerators(program.plan);
   result.not_modelled.emplace_back(
       "layers and batches divided by the speed of the nodes: they are divided evenly, and the slowest decides");
+}
+
+results::Estimate Estimator::estimate_unlike(const Program& program, Detail detail) {
+  const UnlikeNodes::Solved solved = unlike_->solve(program, solver_, Explained::yes, Ports::shared);
+  results::Estimate result = describe({model_, cluster_, stack_, solved.fabric}, solved.program, solved.step);
+  describe_nodes(program, result);
   if (detail.terms) {
     result.terms = terms({model_, solved.cluster, stack_, solved.fabric}, solved.program, solved.step);
   }
   if (detail.classes) { result.classes = classes(solved.program, solved.step); }
+  return result;
+}
+
+results::Estimate Estimator::estimate_unlike_batch(const Program& program, Detail detail) {
+  const UnlikeNodes::SolvedBatch solved = unlike_->solve_batch(program);
+  results::Estimate result = describe({model_, cluster_, stack_, solved.fabric}, solved.program, solved.generation);
+  describe_nodes(program, result);
+  if (detail.terms) {
+    result.terms = terms({model_, solved.cluster, stack_, solved.fabric}, solved.program, solved.generation);
+  }
   return result;
 }
 
@@ -175,12 +191,12 @@ results::Estimate Estimator::estimate(const Plan& plan, Detail detail) {
   WorkPrice& known = prices_.of(slice, plan);
   const Context context{model_, cluster_, stack_, fabric_};
   results::Estimate result;
-  if (job_.is_inference()) {
+  if (unlike_) {
+    result = job_.is_inference() ? estimate_unlike_batch(program, detail) : estimate_unlike(program, detail);
+  } else if (job_.is_inference()) {
     const Generation generation = solve_inference(program, fabric_, known.blocks);
     result = describe(context, program, generation);
     if (detail.terms) { result.terms = terms(context, program, generation); }
-  } else if (unlike_) {
-    result = estimate_unlike(program, detail);
   } else {
     const Step& step = solver_.solve(program, &known, Explained::yes);
     result = describe(context, program, step);

@@ -81,7 +81,9 @@ class Estimator {
     Bytes capacity;
   };
   [[nodiscard]] Fullest fullest(const parallel::Program& program) const;
+  void describe_nodes(const parallel::Program& program, results::Estimate& result) const;
   [[nodiscard]] results::Estimate estimate_unlike(const parallel::Program& program, Detail detail);
+  [[nodiscard]] results::Estimate estimate_unlike_batch(const parallel::Program& program, Detail detail);
 
   const workload::Model& model_;
   const hardware::Cluster& cluster_;

@@ -48,8 +48,8 @@ bool fetches(const Segment& segment) {
 
 class BatchSolver {
  public:
-  BatchSolver(const Program& program, const network::Fabric& fabric)
-      : program_(program), fabric_(fabric), stages_(static_cast<std::size_t>(program.plan.pp)) {}
+  BatchSolver(const Program& program, const network::Fabric& fabric, const MachinesOf& machines)
+      : program_(program), fabric_(fabric), machines_(machines), stages_(static_cast<std::size_t>(program.plan.pp)) {}
 
   Generation run(std::span<const Cost> known) {
     generation_.blocks.assign(known.begin(), known.end());
@@ -71,6 +71,16 @@ class BatchSolver {
   }
 
  private:
+  [[nodiscard]] Seconds kernel_time(const parallel::KernelLaunch& launch, parallel::BlockId block,
+                                    std::int64_t grown) const {
+    if (!machines_) { return price_kernel(launch, fabric_, grown); }
+    Seconds longest;
+    for (const network::Fabric* machine : machines_(block)) {
+      longest = max(longest, price_kernel(launch, *machine, grown));
+    }
+    return longest;
+  }
+
   DecodeWork decode_work(const Segment& segment) const {
     DecodeWork work;
     work.start = estimate::run(segment, generation_.blocks);
@@ -82,7 +92,7 @@ class BatchSolver {
                       !collective->asynchronous);  // a longer kernel would change what is hidden
         const auto* launch = item.kernel();
         if (!grows(launch)) { continue; }
-        work.growing.push_back({launch, use.work, static_cast<double>(use.repeat), price_kernel(*launch, fabric_, 0)});
+        work.growing.push_back({launch, use.work, static_cast<double>(use.repeat), kernel_time(*launch, use.work, 0)});
       }
     }
     return work;
@@ -150,7 +160,7 @@ class BatchSolver {
     if (work.fetching != nullptr) { return fetched_token_cost(work, grown); }
     Cost cost = work.start;
     for (const auto& growing : work.growing) {
-      const Seconds more = growing.repeat * (price_kernel(*growing.launch, fabric_, grown) - growing.first);
+      const Seconds more = growing.repeat * (kernel_time(*growing.launch, growing.block, grown) - growing.first);
       cost.time += more;
       cost.compute += more;
     }
@@ -167,7 +177,7 @@ class BatchSolver {
       for (const auto& item : program_.block(growing.block).items) {
         const auto* launch = item.kernel();
         if (!grows(launch)) { continue; }
-        const Seconds more = price_kernel(*launch, fabric_, grown) - price_kernel(*launch, fabric_);
+        const Seconds more = kernel_time(*launch, growing.block, grown) - kernel_time(*launch, growing.block, 0);
         blocks[index].time += more;
         blocks[index].compute += more;
       }
@@ -190,6 +200,7 @@ class BatchSolver {
 
   const Program& program_;
   const network::Fabric& fabric_;
+  const MachinesOf& machines_;
   std::size_t stages_;
   Generation generation_;
   std::vector<Cost> prefill_, busy_;  // [class]
@@ -210,9 +221,10 @@ Flops flops_of(const Context& context, const parallel::Job& job) {
 
 }  // namespace
 
-Generation solve_inference(const Program& program, const network::Fabric& fabric, std::span<const Cost> known) {
+Generation solve_inference(const Program& program, const network::Fabric& fabric, std::span<const Cost> known,
+                           const MachinesOf& machines) {
   ORRERY_ASSERT(program.job.is_inference() && program.job.prompt >= 1 && program.job.generate >= 1);
-  return BatchSolver(program, fabric).run(known);
+  return BatchSolver(program, fabric, machines).run(known);
 }
 
 results::Estimate describe(const Context& context, const Program& program, const Generation& generation) {

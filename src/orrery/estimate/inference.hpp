@@ -5,6 +5,7 @@
 // micro-batch starts when the previous one has left the last stage.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -33,8 +34,11 @@ struct Generation {
 //
 // Every token is priced with the length of the KV cache at that token. Decode starts when all prefill has ended.
 // `known`: prices of the program's first blocks, computed by price_block.
+// `machines`: of a program on nodes of several kinds, fabrics with the accelerators that run a block; a kernel that
+// takes longer with every token does so as on the slowest of them.
+using MachinesOf = std::function<std::span<const network::Fabric* const>(parallel::BlockId block)>;
 [[nodiscard]] Generation solve_inference(const parallel::Program& program, const network::Fabric& fabric,
-                                         std::span<const Cost> known = {});
+                                         std::span<const Cost> known = {}, const MachinesOf& machines = {});
 
 // Everything except memory and terms.
 [[nodiscard]] results::Estimate describe(const Context& context, const parallel::Program& program,

@@ -4,6 +4,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "orrery/core/error.hpp"
@@ -199,6 +200,32 @@ UnlikeNodes::Solved UnlikeNodes::solve(const Program& program, StepSolver& solve
   step_.finish = finish;
   const Kind& kind = slowest(program_, step_.critical_stage);
   return {program_.program, step_, kind.cluster, kind.fabric};
+}
+
+UnlikeNodes::SolvedBatch UnlikeNodes::solve_batch(const Program& program) {
+  Seconds longest(-1.0);
+  for (const StageNodes& nodes : stage_nodes(cluster_, model_, program.plan, stack_)) {
+    NodeProgram made = by_nodes(program, nodes);
+    const WorkPrice prices = prices_of(made, Ports::separate);
+    std::map<NodeSet, std::vector<const network::Fabric*>> machines;
+    for (const NodeSet set : nodes) {
+      auto& of_set = machines[set];
+      if (!of_set.empty()) { continue; }
+      for (std::size_t entry = 0; entry < kinds_.size(); ++entry) {
+        if ((set >> entry & 1U) != 0) { of_set.push_back(&kinds_[entry]->fabric); }
+      }
+    }
+    const MachinesOf machines_of = [&](BlockId block) -> std::span<const network::Fabric* const> {
+      return machines.at(made.nodes[block.index()]);
+    };
+    Generation generation = solve_inference(made.program, kinds_.front()->fabric, prices.blocks, machines_of);
+    if (generation.total() <= longest) { continue; }
+    longest = generation.total();
+    generation_ = std::move(generation);
+    program_ = std::move(made);
+  }
+  const Kind& kind = slowest(program_, generation_.critical_stage);
+  return {program_.program, generation_, kind.cluster, kind.fabric};
 }
 
 // By the time of the blocks of a stage, each once.

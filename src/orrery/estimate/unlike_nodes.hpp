@@ -1,9 +1,9 @@
-// A training step on nodes of different accelerators (hardware::Cluster::nodes).
+// A training step, or a batch of requests, on nodes of different accelerators (hardware::Cluster::nodes).
 //
 // Ranks of a stage that wait for each other in every layer (tensor, context and expert parallelism; all replicas, if
 // weights are gathered or gradients reduced in every micro-batch) run at the speed of the slowest: a block takes the
 // longest of its times on their accelerators. Replicas that meet at the end of the step only are pipelines of their
-// own, of which the slowest decides. Layers and batches are divided evenly, not by speed.
+// own, of which the slowest decides; so are replicas of inference. Layers and batches are divided evenly, not by speed.
 //
 // Not exact where a block has several collectives and one accelerator is slower before the first of them, another one
 // behind it: all wait there for the slowest, and the block takes longer than on any of them alone.
@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "orrery/estimate/inference.hpp"
 #include "orrery/estimate/step.hpp"
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/hardware/stack.hpp"
@@ -55,6 +56,15 @@ class UnlikeNodes {
   };
   [[nodiscard]] Solved solve(const parallel::Program& program, StepSolver& solver, Explained explained, Ports ports);
 
+  // The batch of the slowest replica. Valid until the next call.
+  struct SolvedBatch {
+    const parallel::Program& program;
+    const Generation& generation;
+    const hardware::Cluster& cluster;  // as above
+    const network::Fabric& fabric;
+  };
+  [[nodiscard]] SolvedBatch solve_batch(const parallel::Program& program);
+
   // [stage]: the least memory of the accelerators of a stage.
   [[nodiscard]] std::vector<Bytes> memory(const parallel::Plan& plan) const;
   [[nodiscard]] std::vector<results::StageNodes> accelerators(const parallel::Plan& plan) const;
@@ -75,6 +85,7 @@ class UnlikeNodes {
   std::vector<std::unique_ptr<Kind>> kinds_;  // [entry of Cluster::nodes]
   NodeProgram program_;
   Step step_;
+  Generation generation_;
 };
 
 }  // namespace orrery::estimate

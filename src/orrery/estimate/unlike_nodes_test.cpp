@@ -199,6 +199,56 @@ TEST(UnlikeNodes, a_step_is_between_those_of_its_fastest_and_of_its_slowest_node
   EXPECT_GT(below, 0);
 }
 
+// ---- batches of requests -------------------------------------------------------------------------------------------
+
+std::optional<Case> batch_case(std::uint64_t seed) {
+  SeededRandom random(seed);
+  Case c = parallel::test::any_inference_case(random);
+  if (c.cluster.devices / c.cluster.node_size() < 2) { return std::nullopt; }
+  return c;
+}
+
+TEST(UnlikeNodesInference, kinds_of_nodes_that_are_equal_change_nothing) {
+  int jobs = 0;
+  for (std::uint64_t seed = 0; jobs < orrery::test::cases(60); ++seed) {
+    const auto plain = batch_case(seed);
+    if (!plain) { continue; }
+    ++jobs;
+    Case divided = *plain;
+    divide_nodes(divided.cluster);
+    Estimator one(plain->model, plain->cluster, plain->stack, plain->job);
+    Estimator many(divided.model, divided.cluster, divided.stack, divided.job);
+    const auto a = one.estimate(plain->plan), b = many.estimate(divided.plan);
+    ASSERT_EQ(a.step_time, b.step_time) << seed << "\n" << parallel::test::to_text(*plain);
+    ASSERT_EQ(a.inference->time_to_first_token, b.inference->time_to_first_token);
+    ASSERT_NEAR(a.mfu, b.mfu, 1e-12);
+    ASSERT_EQ(one.step_time(plain->plan), many.step_time(divided.plan));
+  }
+}
+
+// Of replicas the slowest decides, and a pipeline of fast and slow stages is between both.
+TEST(UnlikeNodesInference, a_batch_is_between_those_of_its_fastest_and_of_its_slowest_nodes) {
+  int jobs = 0, above = 0, below = 0;
+  for (std::uint64_t seed = 1000; jobs < orrery::test::cases(60); ++seed) {
+    const auto fast = batch_case(seed);
+    if (!fast) { continue; }
+    ++jobs;
+    Case mixed = *fast, slow = *fast;
+    divide_nodes(mixed.cluster);
+    slow_down(mixed.cluster.nodes.at(seed % mixed.cluster.nodes.size()).accelerator, 2.0);
+    mixed.cluster.accelerator = mixed.cluster.nodes.front().accelerator;
+    slow_down(slow.cluster.accelerator, 2.0);
+    const Seconds least = step_time(*fast), most = step_time(slow), time = step_time(mixed);
+    ASSERT_GE(time, least * (1.0 - 1e-9)) << seed << "\n" << parallel::test::to_text(*fast);
+    ASSERT_LE(time, most * (1.0 + 1e-9)) << seed << "\n" << parallel::test::to_text(*fast);
+    above += time > least * 1.01 ? 1 : 0;
+    below += time < most * 0.99 ? 1 : 0;
+    if (fast->plan.pp == 1) { ASSERT_NEAR(time / most, 1.0, 1e-9) << seed; }
+  }
+  EXPECT_GT(above, jobs / 2);
+  EXPECT_GT(below, 0);
+}
+
 // The stage on the small nodes has less room; the other one has the room of its own nodes.
 TEST(UnlikeNodes, memory_is_that_of_the_nodes_of_each_stage) {
   Case c;

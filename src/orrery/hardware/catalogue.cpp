@@ -235,7 +235,7 @@ std::optional<std::string> Catalogue::clusters_of(const std::string& name) const
   if (has_entry(directory_, kClusterEntries, name)) { return std::nullopt; }
   std::vector<std::string> found;
   for (const auto& one : entry_names(directory_, kClusterEntries)) {
-    const auto read = cluster(one, 0);
+    const auto read = cluster(one, 0, UnlikeNodes::modelled);
     if (read && read->accelerator.name == name) { found.push_back(one); }
   }
   return fmt::format("{} is an accelerator, not a cluster; {}", quote(name),
@@ -257,12 +257,12 @@ Result<config::Node> Catalogue::cluster_tree(const std::string& name_or_path, co
   return node;
 }
 
-Result<Cluster> Catalogue::cluster(const std::string& name_or_path, std::int64_t devices) const {
+Result<Cluster> Catalogue::cluster(const std::string& name_or_path, std::int64_t devices, UnlikeNodes unlike) const {
   ORRERY_TRY(node, cluster_tree(name_or_path));
-  return cluster_of_tree(std::move(node), devices);
+  return cluster_of_tree(std::move(node), devices, unlike);
 }
 
-Result<Cluster> Catalogue::cluster_of_tree(config::Node node, std::int64_t devices) const {
+Result<Cluster> Catalogue::cluster_of_tree(config::Node node, std::int64_t devices, UnlikeNodes unlike) const {
   auto unresolved = resolve_parts(node, directory_);
   if (auto added = add_dimensions(node, unresolved); !added) { return tl::make_unexpected(added.error()); }
   ORRERY_TRY(read, read_cluster(node, std::move(unresolved)));
@@ -276,12 +276,16 @@ Result<Cluster> Catalogue::cluster_of_tree(config::Node node, std::int64_t devic
   // The size of the outermost dimension is a limit; a cluster with one dimension has no other.
   NetworkDimension& outermost = read.dimensions.back();
   if (outermost.most == 0 && read.dimensions.size() > 1) { outermost.most = outermost.size; }
-  if (devices != 0) { return scaled(std::move(read), devices); }
-  return with_own_devices(std::move(read), node);
+  ORRERY_TRY(sized, devices != 0 ? scaled(std::move(read), devices) : with_own_devices(std::move(read), node));
+  if (!unlike.refused_by.empty() && !sized.nodes.empty()) {
+    return fail(node.find("nodes")->place,
+                fmt::format("{} does not model several kinds of nodes; give a cluster of one kind", unlike.refused_by));
+  }
+  return sized;
 }
 
-Result<Cluster> Catalogue::cluster_template(const std::string& name_or_path) const {
-  return as_written(cluster(name_or_path, 0));
+Result<Cluster> Catalogue::cluster_template(const std::string& name_or_path, UnlikeNodes unlike) const {
+  return as_written(cluster(name_or_path, 0, unlike));
 }
 
 // Without the dimensions that follow from a topology.
@@ -310,7 +314,7 @@ Result<std::vector<EntrySummary>> Catalogue::stacks() const {
 Result<std::vector<EntrySummary>> Catalogue::clusters() const {
   std::vector<EntrySummary> summaries;
   for (const auto& name : entry_names(directory_, kClusterEntries)) {
-    ORRERY_TRY(entry, cluster(name, 0));
+    ORRERY_TRY(entry, cluster(name, 0, UnlikeNodes::modelled));
     summaries.push_back({entry.name, entry.description, 0, 0});
     count_sources(entry.sources, summaries.back());
     count_sources(entry.accelerator.sources, summaries.back());
@@ -340,7 +344,9 @@ Result<std::string> Catalogue::description(const std::string& name_or_path, std:
     folder = kind_of_file(node);
   }
   if (folder == kClusterEntries.folder) {
-    return cluster_template(name_or_path).map([](const Cluster& cluster) { return yaml_of(cluster); });
+    return cluster_template(name_or_path, UnlikeNodes::modelled).map([](const Cluster& cluster) {
+      return yaml_of(cluster);
+    });
   }
   if (folder == kAcceleratorEntries.folder) { return printed(accelerator(name_or_path)); }
   if (folder == kLinkEntries.folder) { return printed(link(name_or_path)); }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,16 @@
 #include "orrery/hardware/stack.hpp"
 
 namespace orrery::hardware {
+
+// Whether a caller tells the accelerators of a cluster apart (Cluster::nodes). A caller that does not say so gets no
+// such cluster: figures of the first nodes alone would be wrong without a sign of it.
+struct UnlikeNodes {
+  std::string_view refused_by;  // who does not model it, for the error; empty: it is modelled
+
+  static const UnlikeNodes modelled, refused;
+};
+inline constexpr UnlikeNodes UnlikeNodes::modelled{""};
+inline constexpr UnlikeNodes UnlikeNodes::refused{"this command"};
 
 class Catalogue {
  public:
@@ -30,16 +41,20 @@ class Catalogue {
   [[nodiscard]] Result<Stack> stack(const std::string& name_or_path) const;
   // The profile of that software on an accelerator (Stack::instead_on).
   [[nodiscard]] Result<Stack> stack_on(const std::string& name_or_path, const Accelerator& accelerator) const;
-  // `devices` = 0 keeps the file's own count (a template's default is one node).
-  [[nodiscard]] Result<Cluster> cluster(const std::string& name_or_path, std::int64_t devices) const;
+  // `devices` = 0 keeps the file's own count (a template's default is one node). Fails where the devices are of several
+  // kinds of nodes, unless the caller models that.
+  [[nodiscard]] Result<Cluster> cluster(const std::string& name_or_path, std::int64_t devices,
+                                        UnlikeNodes unlike = UnlikeNodes::refused) const;
 
   // The tree of a cluster with its accelerator and links in place of their names, to be changed and read by
   // cluster_of_tree. `place`: where the name was written.
   [[nodiscard]] Result<config::Node> cluster_tree(const std::string& name_or_path, const Place& place = {}) const;
   // References in the tree may be new.
-  [[nodiscard]] Result<Cluster> cluster_of_tree(config::Node tree, std::int64_t devices) const;
+  [[nodiscard]] Result<Cluster> cluster_of_tree(config::Node tree, std::int64_t devices,
+                                                UnlikeNodes unlike = UnlikeNodes::refused) const;
   // As its description states it, for any number of devices where it grows: the start of a file of one's own.
-  [[nodiscard]] Result<Cluster> cluster_template(const std::string& name_or_path) const;
+  [[nodiscard]] Result<Cluster> cluster_template(const std::string& name_or_path,
+                                                 UnlikeNodes unlike = UnlikeNodes::refused) const;
 
   [[nodiscard]] Result<std::vector<EntrySummary>> accelerators() const;
   [[nodiscard]] Result<std::vector<EntrySummary>> links() const;

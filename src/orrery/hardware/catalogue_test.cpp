@@ -208,6 +208,21 @@ TEST(Catalogue, sizes_and_devices_must_agree) {
             "lab.yaml:12:10 /devices: 10 devices, but the product of the dimensions' sizes is 8");
 }
 
+// Who does not say that it models them is refused, but for devices that are all of the first kind.
+TEST(Catalogue, several_kinds_of_nodes_are_for_those_who_ask_for_them) {
+  const Folder folder;
+  const std::string file = folder.write(
+      "lab.yaml", std::string(kOwnCluster) + "nodes: [{count: 1}, {count: 1, accelerator: a100-sxm-80gb}]\n");
+  EXPECT_EQ(folder.shortened(shipped().cluster(file, 0).error().text()),
+            "lab.yaml:11:8 /nodes: this command does not model several kinds of nodes; give a cluster of one kind");
+  EXPECT_THAT(shipped().cluster(file, 8, {"serving"}).error().text(), HasSubstr("serving does not model"));
+  EXPECT_FALSE(shipped().cluster_of_tree(shipped().cluster_tree(file).value(), 8));
+  EXPECT_FALSE(shipped().cluster_template(file));
+  EXPECT_EQ(shipped().cluster(file, 8, UnlikeNodes::modelled).value().nodes.size(), 2U);
+  EXPECT_TRUE(shipped().cluster(file, 4).value().nodes.empty());
+  EXPECT_TRUE(shipped().description(file).has_value());
+}
+
 TEST(Catalogue, only_the_last_dimension_may_be_open) {
   const Folder folder;
   std::string text = kOwnCluster;

@@ -46,12 +46,18 @@ const Record<CableSpec>& Described<CableSpec>::record() {
 
 const Record<InSwitchLimits>& Described<InSwitchLimits>::record() {
   static const auto record =
-      Record<InSwitchLimits>("in-switch limits", "What switches have to take part in collectives; 0 = no limit.")
-          .optional("groups", &InSwitchLimits::groups, "process groups that a switch serves at once",
-                    {.min = 0, .max = kMostCount})
+      Record<InSwitchLimits>("in-switch limits",
+                             "What switches have to take part in collectives; buffer and rate: 0 = no limit.")
+          .optional("groups", &InSwitchLimits::groups,
+                    "process groups that a switch serves at once; default: any number", {.min = 0, .max = kMostCount})
           .optional("buffer", &InSwitchLimits::buffer, "of a switch, for each group", {.max = Bytes(1e15)})
           .optional("rate", &InSwitchLimits::rate, "at which a switch reduces, counted as data arrive",
-                    {.max = BytesPerSecond(1e18), .unit = "GB/s"});
+                    {.max = BytesPerSecond(1e18), .unit = "GB/s"})
+          .check([](const InSwitchLimits& limits) -> Objection {
+            if (limits.groups.value_or(1) > 0) { return {}; }
+            return {"/groups",
+                    "0: switches without room for a group reduce nothing; leave in_switch out, or give 1 or more"};
+          });
   return record;
 }
 

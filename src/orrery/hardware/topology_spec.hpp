@@ -46,9 +46,11 @@ struct CableSpec {
 
 // What switches have to take part in collectives; 0: no limit.
 struct InSwitchLimits {
-  std::int64_t groups = 0;  // process groups whose collectives a switch takes part in at once
-  Bytes buffer;             // of a switch, for each group
-  BytesPerSecond rate;      // at which a switch reduces, counted as data arrive
+  std::optional<std::int64_t> groups;  // process groups whose collectives a switch takes part in at once; any number
+  Bytes buffer;                        // of a switch, for each group
+  BytesPerSecond rate;                 // at which a switch reduces, counted as data arrive
+
+  [[nodiscard]] bool has_room(std::int64_t served) const { return !groups || served < *groups; }
 };
 
 struct TopologySpec {

@@ -10,6 +10,7 @@
 #include "orrery/core/random.hpp"
 #include "orrery/core/test_effort.hpp"
 #include "orrery/hardware/routes.hpp"
+#include "orrery/hardware/topology_records.hpp"
 
 namespace orrery::hardware::topology_test {
 namespace {
@@ -368,6 +369,20 @@ TEST(Topology, networks_that_cannot_be_wired_are_refused) {
   EXPECT_EQ(mistake_of(torus), "/radix: radix is not valid for this kind of topology");
   EXPECT_EQ(mistake_of(grid(TopologyKind::torus, {64, 64, 64})),
             ": has more than 16384 devices, the most of this kind");
+}
+
+// Zero had meant any number of groups.
+TEST(Topology, switches_that_serve_no_group_are_refused) {
+  const auto read = [](std::string_view text) {
+    return config::Described<InSwitchLimits>::record().read(config::parse_yaml(text, "t.yaml").value());
+  };
+  EXPECT_EQ(read("{groups: 2}").value().groups, 2);
+  EXPECT_FALSE(read("{buffer: 1 MiB}").value().groups.has_value());
+  const auto none = read("{groups: 0}");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().text(),
+            "t.yaml:1:10 /groups: 0: switches without room for a group reduce nothing; leave in_switch out, or give 1 "
+            "or more");
 }
 
 }  // namespace

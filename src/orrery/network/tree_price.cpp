@@ -68,7 +68,7 @@ std::vector<std::vector<std::uint32_t>> TreePrices::devices_of(const Group& grou
 // Groups take different tops in turn, and with a limit the first of 16 tops that has room, as simulated ones do.
 TreePrices::Trees TreePrices::made_trees(const Group& group) const {
   constexpr std::uint32_t kTries = 16;
-  const std::uint32_t tries = limits_.groups > 0 ? kTries : 1;
+  const std::uint32_t tries = limits_.groups ? kTries : 1;
   const auto groups = devices_of(group);
   const auto size = static_cast<double>(topology_.nodes.size() + topology_.links.size());
   if (groups.empty() || static_cast<double>(groups.size() * topology_.switches()) * size > kMostWork) { return {}; }
@@ -81,9 +81,9 @@ TreePrices::Trees TreePrices::made_trees(const Group& group) const {
     for (std::uint32_t i = 0; i < tries && !has_room; ++i) {
       tree = switch_tree(topology_, groups[number], number + i);
       if (!tree) { return {}; }
-      has_room = limits_.groups == 0 || std::all_of(tree->nodes.begin(), tree->nodes.end(), [&](std::uint32_t node) {
-                   return node < topology_.devices || served[node] < limits_.groups;
-                 });
+      has_room = std::all_of(tree->nodes.begin(), tree->nodes.end(), [&](std::uint32_t node) {
+        return node < topology_.devices || limits_.has_room(served[node]);
+      });
     }
     if (!has_room) { return {}; }
     for (const std::uint32_t node : tree->nodes) { ++served[node]; }

@@ -1,6 +1,8 @@
 // Kernels of a simulation against the peaks of the accelerator.
+#include <algorithm>
 #include <map>
 #include <tuple>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -38,16 +40,42 @@ struct RooflineClass {
 
 std::vector<RooflineClass> classes_of(const results::Roofline& roofline) {
   std::vector<RooflineClass> classes;
-  std::map<std::tuple<double, double, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t>, std::size_t> known;
+  using Key = std::tuple<double, double, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t, double, double>;
+  std::map<Key, std::size_t> known;
   for (const auto& run : roofline.ranks.runs()) {
     const RooflineRank& row = run.value;
-    const auto [found, is_new] = known.try_emplace(
-        {row.operations, row.bytes, row.kernel_ps, row.memory_bound_ps, row.without_figures_ps, row.finish_ps},
-        classes.size());
+    const auto [found, is_new] =
+        known.try_emplace({row.operations, row.bytes, row.kernel_ps, row.memory_bound_ps, row.without_figures_ps,
+                           row.finish_ps, row.peak_flops, row.memory_Bps},
+                          classes.size());
     if (is_new) { classes.push_back({row, run.first, 0}); }
     classes[found->second].ranks += run.end - run.first;
   }
   return classes;
+}
+
+// Different peaks, each once, with the first rank that has them.
+std::vector<RooflineClass> peaks_of(const std::vector<RooflineClass>& classes) {
+  std::vector<RooflineClass> peaks;
+  for (const RooflineClass& one : classes) {
+    const bool is_known = std::any_of(peaks.begin(), peaks.end(), [&](const RooflineClass& other) {
+      return other.row.peak_flops == one.row.peak_flops && other.row.memory_Bps == one.row.memory_Bps;
+    });
+    if (!is_known) { peaks.push_back(one); }
+  }
+  return peaks;
+}
+
+std::string peaks_text(const std::vector<RooflineClass>& peaks) {
+  std::string text = "\n";
+  for (const RooflineClass& one : peaks) {
+    text +=
+        fmt::format("roofline{}: {}, {} of device memory, equal at {:.3g} FLOP/B\n",
+                    peaks.size() > 1 ? fmt::format(" from rank {}", one.first) : "",
+                    config::format_rate(FlopsPerSecond(one.row.peak_flops)),
+                    config::format_rate(BytesPerSecond(one.row.memory_Bps)), one.row.peak_flops / one.row.memory_Bps);
+  }
+  return text;
 }
 
 std::string beyond_hfu_text(const results::Roofline& roofline) {
@@ -69,19 +97,18 @@ std::string beyond_hfu_text(const results::Roofline& roofline) {
 std::string roofline_text(const results::Simulation& simulation) {
   if (!simulation.roofline) { return {}; }
   const results::Roofline& roofline = *simulation.roofline;
-  if (!(roofline.peak_flops > 0 && roofline.memory_Bps > 0)) {
-    return "\nroofline: the machine has no peaks (peak-perf and local-mem-bw of the system file)\n";
-  }
-  std::string text =
-      fmt::format("\nroofline: {}, {} of device memory, equal at {:.3g} FLOP/B\n",
-                  config::format_rate(FlopsPerSecond(roofline.peak_flops)),
-                  config::format_rate(BytesPerSecond(roofline.memory_Bps)), roofline.peak_flops / roofline.memory_Bps);
+  const auto classes = classes_of(roofline);
+  const auto peaks = peaks_of(classes);
+  const bool has_peaks = std::all_of(peaks.begin(), peaks.end(), [](const RooflineClass& one) {
+    return one.row.peak_flops > 0 && one.row.memory_Bps > 0;
+  });
+  if (!has_peaks) { return "\nroofline: the machine has no peaks (peak-perf and local-mem-bw of the system file)\n"; }
+  std::string text = peaks_text(peaks);
   Table table;
   table.column("from rank", Table::Align::left).column("ranks").column("operations").column("bytes").column("FLOP/B");
   table.column("FLOP/s of run").column("of kernels").column("memory of run").column("of kernels");
   table.column("bound by memory");
   constexpr std::size_t kMostRows = 12;
-  const auto classes = classes_of(roofline);
   std::uint64_t without = 0;
   for (std::size_t i = 0; i < classes.size(); ++i) {
     const RooflineRank& row = classes[i].row;
@@ -89,10 +116,10 @@ std::string roofline_text(const results::Simulation& simulation) {
     if (i >= kMostRows) { continue; }
     table.row({std::to_string(classes[i].first), std::to_string(classes[i].ranks),
                config::format_flops(Flops(row.operations)), config::format_bytes(Bytes(row.bytes)),
-               fmt::format("{:.4g}", intensity(row)), percent(part(row.operations, roofline.peak_flops, row.finish_ps)),
-               percent(part(row.operations, roofline.peak_flops, row.kernel_ps)),
-               percent(part(row.bytes, roofline.memory_Bps, row.finish_ps)),
-               percent(part(row.bytes, roofline.memory_Bps, row.kernel_ps)),
+               fmt::format("{:.4g}", intensity(row)), percent(part(row.operations, row.peak_flops, row.finish_ps)),
+               percent(part(row.operations, row.peak_flops, row.kernel_ps)),
+               percent(part(row.bytes, row.memory_Bps, row.finish_ps)),
+               percent(part(row.bytes, row.memory_Bps, row.kernel_ps)),
                percent(share(row.memory_bound_ps, row.kernel_ps))});
   }
   text += table.text();
@@ -102,26 +129,33 @@ std::string roofline_text(const results::Simulation& simulation) {
 }
 
 config::Node roofline_json(const results::Roofline& roofline) {
-  config::Node json = json_object(
-      {{"peak_flops", roofline.peak_flops},
-       {"memory_Bps", roofline.memory_Bps},
-       {"classes", config::json_list(classes_of(roofline), [&](const RooflineClass& ranks) {
-          const RooflineRank& row = ranks.row;
-          return json_object({{"first_rank", ranks.first},
-                              {"ranks", ranks.ranks},
-                              {"operations", row.operations},
-                              {"bytes", row.bytes},
-                              {"intensity", intensity(row)},
-                              {"kernels", row.kernels},
-                              {"kernels_without_figures", row.without_figures},
-                              {"finish_s", static_cast<double>(row.finish_ps) * kPicosecond},
-                              {"kernel_s", static_cast<double>(row.kernel_ps) * kPicosecond},
-                              {"memory_bound_s", static_cast<double>(row.memory_bound_ps) * kPicosecond},
-                              {"flops_of_run", part(row.operations, roofline.peak_flops, row.finish_ps)},
-                              {"flops_of_kernels", part(row.operations, roofline.peak_flops, row.kernel_ps)},
-                              {"memory_of_run", part(row.bytes, roofline.memory_Bps, row.finish_ps)},
-                              {"memory_of_kernels", part(row.bytes, roofline.memory_Bps, row.kernel_ps)}});
-        })}});
+  const auto classes = classes_of(roofline);
+  const auto peaks = peaks_of(classes);
+  config::Node json = json_object({});
+  if (peaks.size() == 1) {
+    config::add_fields(json,
+                       {{"peak_flops", peaks.front().row.peak_flops}, {"memory_Bps", peaks.front().row.memory_Bps}});
+  }
+  const auto class_json = [&](const RooflineClass& ranks) {
+    const RooflineRank& row = ranks.row;
+    config::Node one = json_object({{"first_rank", ranks.first},
+                                    {"ranks", ranks.ranks},
+                                    {"operations", row.operations},
+                                    {"bytes", row.bytes},
+                                    {"intensity", intensity(row)},
+                                    {"kernels", row.kernels},
+                                    {"kernels_without_figures", row.without_figures},
+                                    {"finish_s", static_cast<double>(row.finish_ps) * kPicosecond},
+                                    {"kernel_s", static_cast<double>(row.kernel_ps) * kPicosecond},
+                                    {"memory_bound_s", static_cast<double>(row.memory_bound_ps) * kPicosecond},
+                                    {"flops_of_run", part(row.operations, row.peak_flops, row.finish_ps)},
+                                    {"flops_of_kernels", part(row.operations, row.peak_flops, row.kernel_ps)},
+                                    {"memory_of_run", part(row.bytes, row.memory_Bps, row.finish_ps)},
+                                    {"memory_of_kernels", part(row.bytes, row.memory_Bps, row.kernel_ps)}});
+    if (peaks.size() > 1) { config::add_fields(one, {{"peak_flops", row.peak_flops}, {"memory_Bps", row.memory_Bps}}); }
+    return one;
+  };
+  config::add_fields(json, {{"classes", config::json_list(classes, class_json)}});
   if (!(roofline.hfu_flops > 0)) { return json; }
   config::add_fields(json, {{"operations", roofline.operations()},
                             {"hfu_flops", roofline.hfu_flops},

@@ -21,13 +21,13 @@ struct MemoryRank {
   double peak = 0;
   std::uint64_t peak_ns = 0;        // when it is reached first
   double mean = 0;                  // over the run
+  double capacity = 0;              // bytes that a plan may use; of the device, under graphs on a cluster; 0: not known
   std::vector<MemoryPoint> points;  // ascending times; the first at 0
 
   friend bool operator==(const MemoryRank&, const MemoryRank&) = default;
 };
 
 struct MemoryOverTime {
-  double capacity = 0;  // bytes that a plan may use; of the device, under graphs on a cluster; 0: not known
   RankRuns<MemoryRank> ranks;
 };
 

@@ -44,7 +44,8 @@ struct RooflineRank {
   std::uint64_t kernels = 0, kernel_ps = 0;
   std::uint64_t memory_bound_ps = 0;  // of kernels whose bytes at the memory's peak take longer than their operations
   std::uint64_t without_figures = 0, without_figures_ps = 0;
-  std::uint64_t finish_ps = 0;  // of the rank
+  std::uint64_t finish_ps = 0;            // of the rank
+  double peak_flops = 0, memory_Bps = 0;  // peaks of its accelerator; 0: not known
 
   friend bool operator==(const RooflineRank&, const RooflineRank&) = default;
 };
@@ -55,7 +56,6 @@ struct FlopsPart {
 };
 
 struct Roofline {
-  double peak_flops = 0, memory_Bps = 0;  // of an accelerator: peaks
   RankRuns<RooflineRank> ranks;
   double hfu_flops = 0;                    // of all ranks, as the estimate's HFU counts them; 0: not a training plan
   std::vector<FlopsPart> beyond_hfu = {};  // operations of all ranks less those

@@ -131,10 +131,11 @@ results::Simulation result_of(const FlowJob& flow, const FlowMachine& machine) {
   }
   if (flow.job.memory_over_time) {
     simulation.memory = tensor_memory(flow.job, simulation);
-    simulation.memory->capacity = flow.cluster.accelerator.memory.value();
     results::RankRuns<results::MemoryRank> rows;
     for (const auto& run : flow.simulated.runs()) {
-      rows.add(run.end - run.first, simulation.memory->ranks[run.value]);
+      results::MemoryRank row = simulation.memory->ranks[run.value];
+      row.capacity = flow.accelerator_of(static_cast<std::uint32_t>(run.first)).memory.value();
+      rows.add(run.end - run.first, std::move(row));
     }
     simulation.memory->ranks = std::move(rows);
   }

@@ -1,6 +1,8 @@
 #include "orrery/simulate/flow_energy.hpp"
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -13,24 +15,47 @@ namespace {
 
 constexpr double kBitsPerByte = 8, kPicojoule = 1e-12, kNanosecond = 1e-9;
 
+// Devices with one accelerator, and the time of their kernels.
+struct Devices {
+  const hardware::Accelerator* accelerator = nullptr;
+  double count = 0;
+  double kernels = 0;  // seconds, sum over the devices
+};
+
+std::vector<Devices> devices_of(const FlowJob& job, const results::Simulation& simulation) {
+  std::vector<Devices> devices{{&job.cluster.accelerator}};
+  if (!job.nodes_entries.empty()) {
+    devices.clear();
+    for (const hardware::Nodes& nodes : job.cluster.nodes) { devices.push_back({&nodes.accelerator}); }
+  }
+  for (const auto& run : simulation.ranks.runs()) {
+    const double kernels = kNanosecond * static_cast<double>(run.value.compute_ns);
+    if (job.nodes_entries.empty()) {
+      devices.front().count += static_cast<double>(run.end - run.first);
+      devices.front().kernels += kernels * static_cast<double>(run.end - run.first);
+      continue;
+    }
+    for (auto rank = run.first; rank < run.end; ++rank) {
+      Devices& some = devices[job.nodes_entries[rank]];
+      some.count += 1;
+      some.kernels += kernels;
+    }
+  }
+  return devices;
+}
+
 // Accelerators idle all the time, and take the rest of their TDP while kernels run.
-void add_devices(const FlowJob& job, const results::Simulation& simulation, results::SimulatedEnergy& energy) {
-  const hardware::Accelerator& accelerator = job.cluster.accelerator;
+void add_devices(const Devices& some, const std::string& name, double run, results::SimulatedEnergy& energy) {
+  const hardware::Accelerator& accelerator = *some.accelerator;
   if (!(accelerator.tdp_watts > 0)) {
-    energy.missing.push_back("accelerators: tdp_watts");
+    energy.missing.push_back(name + ": tdp_watts");
     return;
   }
   const double tdp = accelerator.tdp_watts;
   const double idle = std::min(accelerator.idle_watts.value_or(hardware::kIdlePart * tdp), tdp);
-  const double run = kNanosecond * static_cast<double>(simulation.makespan_ns());
-  double kernels = 0;  // seconds, of all devices
-  for (const auto& ranks : simulation.ranks.runs()) {
-    kernels += kNanosecond * static_cast<double>(ranks.value.compute_ns) * static_cast<double>(ranks.end - ranks.first);
-  }
-  const auto devices = static_cast<double>(simulation.ranks.size());
-  energy.parts.push_back({"accelerators, idle power", idle * run * devices,
+  energy.parts.push_back({name + ", idle power", idle * run * some.count,
                           fmt::format("{:.3g} W of each{}", idle, accelerator.idle_watts ? "" : " (prior)")});
-  energy.parts.push_back({"accelerators, kernels", (tdp - idle) * kernels,
+  energy.parts.push_back({name + ", kernels", (tdp - idle) * some.kernels,
                           fmt::format("{:.3g} W more while kernels run: their TDP, an upper bound", tdp - idle)});
 }
 
@@ -47,18 +72,27 @@ void add_links(const FlowJob& job, const FlowMachine& machine, results::Simulate
   }
 }
 
-void add_rest(const FlowJob& job, const results::Simulation& simulation, results::SimulatedEnergy& energy) {
-  const hardware::Cluster& cluster = job.cluster;
-  const double run = kNanosecond * static_cast<double>(simulation.makespan_ns());
-  const auto devices = static_cast<double>(simulation.ranks.size());
+// Of nodes of several kinds, node_power_watts is that of each of them.
+void add_nodes(const hardware::Cluster& cluster, const std::vector<Devices>& devices, double run,
+               results::SimulatedEnergy& energy) {
   const double in_node = cluster.node_power_watts / static_cast<double>(cluster.node_size());
-  if (in_node > cluster.accelerator.tdp_watts && cluster.accelerator.tdp_watts > 0) {
-    const double rest = in_node - cluster.accelerator.tdp_watts;
-    energy.parts.push_back({"rest of the nodes", rest * run * devices,
-                            fmt::format("{:.3g} W for each accelerator: nameplate of the node less their TDP", rest)});
-  } else {
-    energy.missing.push_back("rest of the nodes: node_power_watts");
+  double watts = 0;
+  for (const Devices& some : devices) {
+    const double tdp = some.accelerator->tdp_watts;
+    if (!(tdp > 0 && in_node > tdp)) {
+      energy.missing.push_back("rest of the nodes: node_power_watts");
+      return;
+    }
+    watts += (in_node - tdp) * some.count;
   }
+  const bool alike = devices.size() == 1;
+  energy.parts.push_back({"rest of the nodes", watts * run,
+                          alike ? fmt::format("{:.3g} W for each accelerator: nameplate of the node less their TDP",
+                                              in_node - devices.front().accelerator->tdp_watts)
+                                : fmt::format("{:.4g} W: nameplate of all nodes less the TDP of accelerators", watts)});
+}
+
+void add_switches(const hardware::Cluster& cluster, double run, results::SimulatedEnergy& energy) {
   if (cluster.topology && cluster.topology->switch_watts > 0) {
     const auto switches = static_cast<double>(hardware::build(*cluster.topology).switches());
     energy.parts.push_back({"switches", switches * cluster.topology->switch_watts * run,
@@ -97,9 +131,14 @@ double FlowMachine::bits_on(std::uint32_t dimension) const {
 results::SimulatedEnergy energy_of(const FlowJob& job, const FlowMachine& machine,
                                    const results::Simulation& simulation) {
   results::SimulatedEnergy energy;
-  add_devices(job, simulation, energy);
+  const double run = kNanosecond * static_cast<double>(simulation.makespan_ns());
+  const std::vector<Devices> devices = devices_of(job, simulation);
+  for (const Devices& some : devices) {
+    add_devices(some, devices.size() == 1 ? "accelerators" : some.accelerator->name, run, energy);
+  }
   add_links(job, machine, energy);
-  add_rest(job, simulation, energy);
+  add_nodes(job.cluster, devices, run, energy);
+  add_switches(job.cluster, run, energy);
   return energy;
 }
 

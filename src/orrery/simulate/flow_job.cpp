@@ -81,7 +81,10 @@ FlowJob unfolded(const hardware::Cluster& cluster, SimulationJob job) {
   const auto ranks = static_cast<std::uint32_t>(flow.job.rank_graphs.size());
   std::vector<std::uint32_t> all(ranks);
   std::iota(all.begin(), all.end(), 0U);
-  for (const std::uint32_t rank : all) { flow.simulated.push_back(rank); }
+  for (const std::uint32_t rank : all) {
+    flow.simulated.push_back(rank);
+    if (!cluster.nodes.empty()) { flow.nodes_entries.push_back(static_cast<std::uint32_t>(cluster.nodes_entry(rank))); }
+  }
   const auto add = [&](const std::vector<std::uint32_t>& members) {
     const network::Group shape = shape_of(layout, members);
     flow.groups.push_back({shape, number_of_kind(flow.kinds, kind_of(cluster, shape))});

@@ -64,9 +64,10 @@ struct FlowJob {
   // By rank, if every rank is simulated and the cluster has a topology: its device there. Calls then share the links of
   // the topology, and the tiers of `cluster` are not oversubscribed: those links are.
   std::vector<std::uint32_t> devices;
-  PoolPlaces pool;                        // of its cluster, if it has one
-  std::vector<std::uint64_t> starts_ps;   // by rank; empty: all at 0
-  std::vector<std::uint32_t> rank_kinds;  // of messages and memory accesses, by rank; empty: kMessages, kMemory
+  std::vector<std::uint32_t> nodes_entries;  // by real rank: entry of Cluster::nodes; empty: all nodes are alike
+  PoolPlaces pool;                           // of its cluster, if it has one
+  std::vector<std::uint64_t> starts_ps;      // by rank; empty: all at 0
+  std::vector<std::uint32_t> rank_kinds;     // of messages and memory accesses, by rank; empty: kMessages, kMemory
   // Links whose bandwidth changes; every rank is simulated then.
   struct PortChange {
     std::uint32_t link = kNone;  // of the topology; otherwise a port of a rank:
@@ -81,6 +82,10 @@ struct FlowJob {
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   bool whole_buffers = false;  // all-gathers count the whole buffer, as nccl-tests do, instead of one rank's shard
 
+  // The accelerator of a real rank.
+  [[nodiscard]] const hardware::Accelerator& accelerator_of(std::uint32_t rank) const {
+    return nodes_entries.empty() ? cluster.accelerator : cluster.nodes[nodes_entries[rank]].accelerator;
+  }
   [[nodiscard]] std::uint64_t ranks_for(std::uint32_t simulated_rank) const {
     return ranks_of.empty() ? 1 : ranks_of[simulated_rank];
   }

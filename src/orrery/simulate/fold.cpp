@@ -57,6 +57,7 @@ class Refinement {
       classes_.push_back(found->second);
     }
     count_ = numbers.count();
+    if (!job.nodes_entries.empty()) { divide_by_nodes(); }
     if (views_ != nullptr) { divide_by_marks(); }
   }
 
@@ -87,6 +88,15 @@ class Refinement {
            std::any_of(job.job.rank_graphs.begin(), job.job.rank_graphs.end(), [&](const RankGraph& graph) {
              return std::any_of(graph.nodes.begin(), graph.nodes.end(), is_memory);
            });
+  }
+
+  // Peaks, capacities and power follow from the nodes, even where times are equal.
+  void divide_by_nodes() {
+    Numbering numbers;
+    for (std::uint32_t rank = 0; rank < graphs_.size(); ++rank) {
+      classes_[rank] = numbers.of({classes_[rank], job_.nodes_entries[rank]});
+    }
+    count_ = numbers.count();
   }
 
   void divide_by_marks() {

@@ -71,15 +71,16 @@ std::vector<network::SteppedCollective> calls_of(const network::SteppedCollectiv
 // A tree for the group whose switches all have room for it; nothing: none has. `served`: groups by node.
 std::optional<network::SwitchTree> free_tree(const hardware::Topology& topology,
                                              const std::vector<std::uint32_t>& nodes, std::uint32_t group,
-                                             std::int64_t limit, std::vector<std::int64_t>& served) {
+                                             const hardware::InSwitchLimits& limits,
+                                             std::vector<std::int64_t>& served) {
   constexpr std::uint32_t kTries = 16;  // roots
-  for (std::uint32_t i = 0; i < (limit > 0 ? kTries : 1); ++i) {
+  for (std::uint32_t i = 0; i < (limits.groups ? kTries : 1); ++i) {
     auto tree = network::switch_tree(topology, nodes, group + i);
     if (!tree) { return std::nullopt; }
     const auto is_switch = [&](std::uint32_t node) { return node >= topology.devices; };
-    const bool is_free = limit == 0 || std::none_of(tree->nodes.begin(), tree->nodes.end(), [&](std::uint32_t node) {
-                           return is_switch(node) && served[node] >= limit;
-                         });
+    const bool is_free = std::all_of(tree->nodes.begin(), tree->nodes.end(), [&](std::uint32_t node) {
+      return !is_switch(node) || limits.has_room(served[node]);
+    });
     if (!is_free) { continue; }
     for (const std::uint32_t node : tree->nodes) { ++served[node]; }
     return tree;
@@ -140,7 +141,7 @@ SwitchRun switch_run(const hardware::Cluster& cluster, const hardware::Topology&
   std::vector<std::int64_t> served(topology.nodes.size(), 0);
   for (std::uint32_t group = 0; group < groups.size(); ++group) {
     const network::SteppedCollective& call = groups[group];
-    auto tree = has_buffer ? free_tree(topology, call.nodes, group, limits.groups, served) : std::nullopt;
+    auto tree = has_buffer ? free_tree(topology, call.nodes, group, limits, served) : std::nullopt;
     if (tree) {
       run.calls.trees.push_back({std::move(*tree), call.schedule.collective, bytes.value(), call.nodes.front()});
     } else {
@@ -153,8 +154,8 @@ SwitchRun switch_run(const hardware::Cluster& cluster, const hardware::Topology&
         fmt::format("in_switch: the buffer of {} holds no two chunks of {} ({} chunks at most): {} instead",
                     config::format_bytes(limits.buffer), config::format_bytes(bytes), network::kMostTreeChunks, usual);
   } else if (!run.calls.others.empty()) {
-    run.note = fmt::format("in_switch: switches serve {} groups at once: {} of {} groups use {} instead", limits.groups,
-                           run.calls.others.size(), groups.size(), usual);
+    run.note = fmt::format("in_switch: switches serve {} groups at once: {} of {} groups use {} instead",
+                           limits.groups.value_or(0), run.calls.others.size(), groups.size(), usual);
   }
   return run;
 }

@@ -109,8 +109,38 @@ CollectiveAlgorithm method_of(hardware::Wiring wiring, Collective collective) {
   throw_internal_error("known wiring", __FILE__, __LINE__);
 }
 
-KernelRates rates_of(const hardware::Accelerator& accelerator) {
-  return {accelerator.memory_bandwidth.value() * 1e-9, accelerator.peak(hardware::Precision::bf16).value() * 1e-12};
+// Kernels of copies on other accelerators than those of the originals. `machine`: before graphs were added, with the
+// rates of all ranks.
+Result<void> set_times_of_copies(const SimulationJob& machine, const SimulationFiles& files, SimulationJob& made) {
+  if (machine.kernel_rates.empty()) { return {}; }
+  const auto ranks = static_cast<std::ptrdiff_t>(files.graphs.size());
+  const auto rates_of_copy = [&](std::ptrdiff_t copy) {
+    const auto first = machine.kernel_rates.begin() + copy * ranks;
+    return std::vector<KernelRates>(first, first + ranks);
+  };
+  SimulationJob read = machine;
+  read.kernel_rates = rates_of_copy(0);
+  bool has_graphs = false;
+  for (std::ptrdiff_t copy = 1; copy < static_cast<std::ptrdiff_t>(files.copies); ++copy) {
+    std::vector<KernelRates> rates = rates_of_copy(copy);
+    if (rates == rates_of_copy(0)) { continue; }
+    if (!has_graphs || rates != read.kernel_rates) {
+      SimulationJob again = machine;
+      again.kernel_rates = std::move(rates);
+      ORRERY_TRY(timed, add_graphs(std::move(again), files));
+      read = std::move(timed);
+      has_graphs = true;
+    }
+    for (std::ptrdiff_t rank = 0; rank < ranks; ++rank) {
+      const RankGraph& timed = read.rank_graphs[static_cast<std::size_t>(rank)];
+      RankGraph& own = made.rank_graphs.own(static_cast<std::size_t>(copy * ranks + rank));
+      own.kernels = timed.kernels;
+      for (std::size_t i = 0; i < own.nodes.size(); ++i) {
+        if (own.nodes[i].act == Act::busy) { own.nodes[i].amount = timed.nodes[i].amount; }
+      }
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -128,6 +158,10 @@ Result<std::vector<std::string>> graphs_of(const std::vector<std::string>& workl
   }
   if (by_rank.size() < workload.size()) { return workload; }
   return in_order(by_rank, "", gaps);
+}
+
+KernelRates rates_of(const hardware::Accelerator& accelerator) {
+  return {accelerator.memory_bandwidth.value() * 1e-9, accelerator.peak(hardware::Precision::bf16).value() * 1e-12};
 }
 
 SimulationJob machine_on(const hardware::Cluster& cluster) {
@@ -200,10 +234,11 @@ Result<SimulationJob> read_job_on(const hardware::Cluster& cluster, const Simula
   if (files.copies == 1) { return add_graphs(std::move(job), files); }
   Network whole = std::move(job.network);
   job.network.dimensions = {{Topology::Switch, whole.ranks() / files.copies}};
-  ORRERY_TRY(made, add_graphs(std::move(job), files));
+  ORRERY_TRY(made, add_graphs(SimulationJob(job), files));
   if (auto copied = copy_ranks(made, files.copies, files.grown); !copied) {
     return tl::make_unexpected(copied.error());
   }
+  if (auto timed = set_times_of_copies(job, files, made); !timed) { return tl::make_unexpected(timed.error()); }
   made.network = std::move(whole);
   return made;
 }

@@ -21,6 +21,7 @@ enum class Gaps { refused, allowed };
 // A job without graphs and groups.
 [[nodiscard]] SimulationJob machine_on(const hardware::Cluster& cluster);
 
+[[nodiscard]] KernelRates rates_of(const hardware::Accelerator& accelerator);
 // Of the accelerator of every device; empty if all nodes are alike.
 [[nodiscard]] std::vector<KernelRates> kernel_rates(const hardware::Cluster& cluster);
 

@@ -161,5 +161,30 @@ TEST(OnCluster, kinds_of_nodes_that_are_equal_change_nothing_and_slower_ones_nev
   }
 }
 
+// One replica of two ranks, copied to the second node: as if four graphs were given.
+TEST(OnCluster, copies_have_the_kernel_times_of_their_nodes) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(::testing::TempDir()) / "on_cluster_copies";
+  fs::create_directories(folder);
+  const std::vector<NodeRecord> nodes = {kernel(1, 1'000'000'000'000, 1'000'000'000, {}), compute(2, 100, {1})};
+  SimulationFiles files;
+  for (int rank = 0; rank < 2; ++rank) {
+    files.graphs.push_back((folder / ("w." + std::to_string(rank) + ".et")).string());
+    ASSERT_TRUE(trace::write_chakra(graph_of(nodes), files.graphs.back()).has_value());
+  }
+  files.backend = Backend::flow;
+  files.copies = 2;
+  for (const double part : {1.0, 0.5}) {
+    const hardware::Cluster machine = two_kinds(part);
+    const auto copied = read_job_on(machine, files);
+    ASSERT_TRUE(copied) << copied.error().text();
+    const auto simulation = simulate_flows(unfolded(machine, *copied));
+    ASSERT_TRUE(simulation);
+    EXPECT_EQ(simulation->ranks[1].finish_ns, 2'100'000U);
+    EXPECT_EQ(simulation->ranks[2].finish_ns, 100'000U + static_cast<std::uint64_t>(2'000'000 / part));
+    EXPECT_EQ(simulation->makespan_ns(), ends_on(machine, nodes).at(1));
+  }
+}
+
 }  // namespace
 }  // namespace orrery::simulate::test::on_cluster_test

@@ -96,11 +96,14 @@ void add_spans(const SimulationJob& job, const PhysicalNodes& nodes, results::Si
 }
 
 results::Roofline roofline_of(const SimulationJob& job, const PhysicalNodes& nodes) {
-  results::Roofline roofline{job.system.peak_tflops * 1e12, job.system.local_memory_gb * 1e9, {}};
+  results::Roofline roofline;
   for (std::uint32_t rank = 0; rank < nodes.ranks().size(); ++rank) {
     const KernelTotals& totals = job.rank_graphs[rank].kernels;
+    const KernelRates rates = job.kernel_rates.empty() ? KernelRates{job.system.local_memory_gb, job.system.peak_tflops}
+                                                       : job.kernel_rates[real_rank(job, rank)];
     roofline.ranks.push_back({totals.operations, totals.bytes, totals.kernels, totals.time, totals.memory_bound,
-                              totals.without_figures, totals.time_without_figures, nodes.ranks()[rank].finish});
+                              totals.without_figures, totals.time_without_figures, nodes.ranks()[rank].finish,
+                              rates.peak_tflops * 1e12, rates.local_memory_gb * 1e9});
   }
   return roofline;
 }

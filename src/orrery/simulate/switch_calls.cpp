@@ -36,14 +36,14 @@ const SwitchCalls::Way& SwitchCalls::way(const Asked& asked, const network::Swit
 }
 
 bool SwitchCalls::has_room(const network::SwitchTree& tree) const {
-  return limits_.groups == 0 || std::all_of(tree.nodes.begin(), tree.nodes.end(),
-                                            [&](std::uint32_t node) { return served_[node] < limits_.groups; });
+  return std::all_of(tree.nodes.begin(), tree.nodes.end(),
+                     [&](std::uint32_t node) { return limits_.has_room(served_[node]); });
 }
 
 const SwitchCalls::Way* SwitchCalls::take(const Asked& asked) {
   if (!network::tree_refusal(asked.collective).empty() || asked.devices.size() < 2) { return nullptr; }
   constexpr std::uint32_t kTries = 16;  // tops
-  const std::uint32_t tries = limits_.groups > 0 ? kTries : 1;
+  const std::uint32_t tries = limits_.groups ? kTries : 1;
   for (std::uint32_t i = 0; i < tries; ++i) {
     const auto& found = tree(asked, i);
     if (!found) { return nullptr; }
@@ -94,7 +94,7 @@ std::vector<std::string> SwitchCalls::refusals() const {
     texts.push_back(
         fmt::format("in_switch: switches serve {} groups at once: {} of {} calls that would be faster in switches use "
                     "links instead",
-                    limits_.groups, without_room_, without_room_ + served_calls_));
+                    limits_.groups.value_or(0), without_room_, without_room_ + served_calls_));
   }
   if (over_buffer_ > 0) {
     texts.push_back(
