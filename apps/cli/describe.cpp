@@ -22,6 +22,7 @@ constexpr const char* kFooter = R"(Examples
   orrery describe dgx-h100 > mine.yaml      # start of a cluster file of your own
   orrery describe my-model/config.json --as llama
   orrery describe examples/networks/fat-tree.yaml --draw fat-tree.svg
+  orrery describe network.yml               # a network file of ASTRA-sim, as a topology
 
 Of a cluster with a topology, the figures of its network stand above the YAML (docs/models/topologies.md).
 )";

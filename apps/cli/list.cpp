@@ -104,9 +104,9 @@ std::string network_text(const std::vector<hardware::NetworkDimension>& dimensio
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
     const auto& dimension = dimensions[i];
     const auto count = [](std::int64_t size) { return size > 1 ? std::to_string(size) : std::string("any"); };
-    if (dimension.wiring == hardware::Wiring::ring) {
+    if (hardware::has_neighbours_only(dimension.wiring)) {
       std::string shape = count(dimension.size);
-      for (; i + 1 < dimensions.size() && dimensions[i + 1].wiring == hardware::Wiring::ring; ++i) {
+      for (; i + 1 < dimensions.size() && hardware::has_neighbours_only(dimensions[i + 1].wiring); ++i) {
         shape += " x " + count(dimensions[i + 1].size);
       }
       parts.push_back(fmt::format("torus {}, {}", shape, rate_text(dimension.bandwidth)));

@@ -159,7 +159,7 @@ Result<std::optional<results::CollectiveRange>> range_of(const std::string& data
 std::string network_text(const simulate::Network& network) {
   std::vector<std::string> parts;
   for (const auto& dimension : network.dimensions) {
-    parts.push_back(fmt::format("{} {}", simulate::name_of(dimension.topology), dimension.ranks));
+    parts.push_back(fmt::format("{} {}", simulate::name_of(dimension.wiring), dimension.ranks));
   }
   return join(parts, " x ");
 }

@@ -8,6 +8,7 @@
 #include "orrery/api/expanded_search.hpp"
 #include "orrery/api/inputs.hpp"
 #include "orrery/api/planning.hpp"
+#include "orrery/api/topology.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/madmax/system.hpp"
@@ -111,6 +112,7 @@ Result<std::string> Orrery::describe(const std::string& name, const std::string&
     return fail(Place{"", 0, 0, "--as"},
                 fmt::format("{} is for a Hugging Face config.json; {} is not one", quote(as), quote(name)));
   }
+  if (is_astra_network(name)) { return describe_astra_network(name); }
   if (madmax::is_system(data_directory_, name)) {
     return madmax::load_system(data_directory_, name, 0).map(madmax::describe);
   }

@@ -5,9 +5,15 @@
 #include <string>
 #include <vector>
 
+#include "orrery/core/error.hpp"
 #include "orrery/hardware/topology.hpp"
 
 namespace orrery::api {
+
+// Whether the file is a network of ASTRA-sim (npus_count).
+[[nodiscard]] bool is_astra_network(const std::string& file);
+// Such a file as the `topology` of a cluster file, in YAML.
+[[nodiscard]] Result<std::string> describe_astra_network(const std::string& file);
 
 struct ClusterNetwork {
   hardware::Topology topology;

@@ -98,9 +98,6 @@ std::string scattered(std::int64_t devices, const NetworkDimension& inner, std::
       devices, full, share, inner.name, outer.name);
 }
 
-// Part of a ring is a line: traffic has one direction instead of two.
-constexpr double kLineOfRing = 0.5;
-
 void scale_node_expenses(Cluster& cluster, double share) {
   cluster.node_power_watts *= share;
   cluster.node_price_usd *= share;
@@ -108,38 +105,8 @@ void scale_node_expenses(Cluster& cluster, double share) {
 
 }  // namespace
 
-bool has_switch(Wiring wiring) {
-  switch (wiring) {
-    case Wiring::switched:
-    case Wiring::rails: return true;
-    case Wiring::ring:
-    case Wiring::mesh: return false;
-  }
-  throw_internal_error("known wiring", __FILE__, __LINE__);
-}
-
-bool has_pair_links(Wiring wiring) {
-  switch (wiring) {
-    case Wiring::mesh: return true;
-    case Wiring::switched:
-    case Wiring::rails:
-    case Wiring::ring: return false;
-  }
-  throw_internal_error("known wiring", __FILE__, __LINE__);
-}
-
 BytesPerSecond NetworkDimension::bandwidth_among(std::int64_t members) const {
-  if (members >= size) { return rate(); }
-  switch (wiring) {
-    case Wiring::switched:
-    case Wiring::rails: return rate();
-    case Wiring::ring: return rate() * kLineOfRing;
-    case Wiring::mesh: {
-      const auto links = static_cast<double>(std::max<std::int64_t>(members - 1, 1));
-      return rate() * (links / static_cast<double>(size - 1));
-    }
-  }
-  throw_internal_error("known wiring", __FILE__, __LINE__);
+  return rate() * bandwidth_part(wiring, size, members);
 }
 
 double straggler_slowdown(double spread, std::int64_t devices) {

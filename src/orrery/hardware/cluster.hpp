@@ -15,6 +15,7 @@
 #include "orrery/hardware/accelerator.hpp"
 #include "orrery/hardware/link_class.hpp"
 #include "orrery/hardware/topology_spec.hpp"
+#include "orrery/hardware/wiring.hpp"
 
 namespace orrery::hardware {
 
@@ -23,20 +24,6 @@ inline constexpr std::int64_t kMaxDevices = std::int64_t{1} << 26;
 
 // More levels than any machine has; a group's shape is stored in arrays of this length.
 inline constexpr int kMaxDimensions = 6;
-
-// How the devices of one dimension are connected. Functions below are exhaustive switches: a new wiring must answer
-// them.
-enum class Wiring : std::uint8_t {
-  switched,  // every device has its full bandwidth into one switch
-  rails,     // device i of every node connects to switch fabric i through its own NIC
-  ring,      // links to two neighbours, both directions; a part of the ring is a line and has half the bandwidth
-  mesh,      // a link for every pair: k peers get k / (size - 1) of a device's bandwidth
-};
-
-// Devices send through ports of a switch.
-[[nodiscard]] bool has_switch(Wiring wiring);
-// Bandwidth of a link follows from the number of devices: the dimension needs a size.
-[[nodiscard]] bool has_pair_links(Wiring wiring);
 
 struct NetworkDimension {
   std::string name;  // e.g. "nvlink", "infiniband"

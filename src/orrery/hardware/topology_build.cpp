@@ -34,7 +34,8 @@ class Builder {
       case TopologyKind::dragonfly: add_dragonfly(); break;
       case TopologyKind::hyperx: add_hyperx(); break;
       case TopologyKind::torus:
-      case TopologyKind::mesh: add_grid(); break;
+      case TopologyKind::mesh: add_neighbours(); break;
+      case TopologyKind::grid: add_axes(); break;
       case TopologyKind::list: add_list(); break;
     }
     return std::move(made_);
@@ -175,7 +176,7 @@ class Builder {
     }
   }
 
-  void add_grid() {
+  void add_neighbours() {
     made_.devices_forward = true;
     std::int64_t stride = 1;
     for (std::size_t d = 0; d < spec_.sizes.size(); ++d) {
@@ -188,6 +189,37 @@ class Builder {
              spec_.bandwidths.empty() ? spec_.bandwidth.value() : bandwidth(d), d);
       }
       stride *= size;
+    }
+  }
+
+  // Lines of devices along each axis: a ring, a cable for every pair, or a switch for each line.
+  void add_axes() {
+    made_.devices_forward = true;
+    std::int64_t stride = 1;
+    for (std::size_t d = 0; d < spec_.sizes.size(); ++d) {
+      for (std::int64_t first = 0; first < shape_.devices; ++first) {
+        if (first / stride % spec_.sizes[d] == 0) { add_line(d, first, stride); }
+      }
+      stride *= spec_.sizes[d];
+    }
+  }
+
+  void add_line(std::size_t axis, std::int64_t first, std::int64_t stride) {
+    const std::int64_t size = spec_.sizes[axis];
+    const double rate = spec_.bandwidths.empty() ? spec_.bandwidth.value() : bandwidth(axis);
+    const auto device = [&](std::int64_t i) { return static_cast<std::uint32_t>(first + i * stride); };
+    if (size < 2) { return; }
+    if (has_switch(spec_.wirings[axis])) {
+      const std::uint32_t hub = add_switch(fmt::format("axis{}.{}", axis, first), static_cast<int>(axis) + 1);
+      for (std::int64_t i = 0; i < size; ++i) { join(device(i), hub, rate, axis); }
+      return;
+    }
+    const bool pairs = has_pair_links(spec_.wirings[axis]);
+    for (std::int64_t i = 0; i < size; ++i) {
+      for (std::int64_t j = i + 1; j < size; ++j) {
+        const bool neighbours = j == i + 1 || (i == 0 && j == size - 1);
+        if (pairs || neighbours) { join(device(i), device(j), rate, axis); }
+      }
     }
   }
 

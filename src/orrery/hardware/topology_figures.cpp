@@ -148,6 +148,10 @@ BytesPerSecond port_bandwidth(const TopologySpec& spec, const Topology& topology
 std::vector<NetworkDimension> dimensions_of(const TopologySpec& spec, const Topology& topology) {
   std::vector<NetworkDimension> dimensions;
   Routes routes(topology);
+  std::vector<std::size_t> axes;  // by level: those of one device are none
+  for (std::size_t axis = 0; axis < spec.sizes.size(); ++axis) {
+    if (spec.sizes[axis] > 1) { axes.push_back(axis); }
+  }
   std::int64_t stride = 1;
   for (std::size_t i = 0; i < topology.levels.size(); ++i) {
     const TopologyLevel& level = topology.levels[i];
@@ -156,10 +160,15 @@ std::vector<NetworkDimension> dimensions_of(const TopologySpec& spec, const Topo
     dimension.size = level.size;
     dimension.wiring = level.wiring;
     const bool is_scale_up = topology.has_scale_up && i == 0;
-    dimension.link = is_scale_up ? spec.scale_up->link : spec.link;
+    dimension.link = is_scale_up                ? spec.scale_up->link
+                     : !spec.axis_links.empty() ? spec.axis_links[axes[i]]
+                                                : spec.link;
     if (is_scale_up) {
       dimension.bandwidth = spec.scale_up->bandwidth;
-    } else if (level.wiring == Wiring::ring) {
+    } else if (spec.kind == TopologyKind::grid) {
+      const auto links = static_cast<double>(links_of_device(level.wiring, level.size));
+      dimension.bandwidth = BytesPerSecond(link_bandwidth_on(topology, i) * links);
+    } else if (has_neighbours_only(level.wiring)) {
       const double links = spec.kind == TopologyKind::torus && level.size > 2 ? 2 : 1;
       dimension.bandwidth = BytesPerSecond(link_bandwidth_on(topology, i) * links);
     } else {

@@ -92,7 +92,9 @@ const Record<TopologySpec>& Described<TopologySpec>::record() {
           .optional("global_links", &TopologySpec::global_links, "dragonfly: links of a router to other groups", kCount)
           .optional("hosts", &TopologySpec::hosts, "dragonfly, hyperx: devices of a router",
                     {.min = 1, .max = kMostCount})
-          .optional("sizes", &TopologySpec::sizes, "hyperx, torus, mesh: nodes along each axis", kCounts)
+          .optional("sizes", &TopologySpec::sizes, "hyperx, torus, mesh, grid: nodes along each axis", kCounts)
+          .optional("wirings", &TopologySpec::wirings, "grid: of each axis")
+          .optional("axis_links", &TopologySpec::axis_links, "grid: link classes of each axis; default: link")
           .optional("devices", &TopologySpec::devices, "list: names of devices, in the order of ranks")
           .optional("switches", &TopologySpec::switches, "list: names of switches")
           .optional("links", &TopologySpec::links, "list: cables")

@@ -13,13 +13,14 @@ namespace orrery::config {
 template <>
 struct EnumNames<hardware::TopologyKind> {
   using K = hardware::TopologyKind;
-  static constexpr std::array<std::pair<K, std::string_view>, 8> value{{{K::fat_tree, "fat-tree"},
+  static constexpr std::array<std::pair<K, std::string_view>, 9> value{{{K::fat_tree, "fat-tree"},
                                                                         {K::rails, "rails"},
                                                                         {K::dragonfly, "dragonfly"},
                                                                         {K::hyperx, "hyperx"},
                                                                         {K::torus, "torus"},
                                                                         {K::mesh, "mesh"},
                                                                         {K::switch_tree, "switch-tree"},
+                                                                        {K::grid, "grid"},
                                                                         {K::list, "list"}}};
 };
 

@@ -72,6 +72,7 @@ std::vector<std::int64_t> level_sizes(const TopologySpec& spec, const Tree& tree
       sizes.insert(sizes.end(), spec.sizes.begin(), spec.sizes.end());
       return sizes;
     case TopologyKind::torus:
+    case TopologyKind::grid:
     case TopologyKind::mesh: return spec.sizes;
     case TopologyKind::list: return {static_cast<std::int64_t>(spec.devices.size())};
   }
@@ -87,6 +88,7 @@ std::string level_name(const TopologySpec& spec, std::size_t i) {
     case TopologyKind::dragonfly: return i == 0 ? "router" : i == 1 ? "group" : "global";
     case TopologyKind::hyperx: return i == 0 ? "router" : fmt::format("axis{}", i - 1);
     case TopologyKind::torus:
+    case TopologyKind::grid:
     case TopologyKind::mesh: return fmt::format("axis{}", i);
     case TopologyKind::list: return "network";
   }
@@ -154,6 +156,22 @@ Mistake mistake_in_dragonfly(const TopologySpec& spec) {
   return std::nullopt;
 }
 
+Mistake mistake_in_grid(const TopologySpec& spec) {
+  if (spec.sizes.empty()) { return {{"/sizes", "is missing: nodes along each axis"}}; }
+  if (spec.wirings.size() != spec.sizes.size()) {
+    return {{"/wirings", fmt::format("{} wirings, but sizes has {}", spec.wirings.size(), spec.sizes.size())}};
+  }
+  for (std::size_t i = 0; i < spec.wirings.size(); ++i) {
+    if (!joins_nodes(spec.wirings[i])) { continue; }
+    return {{fmt::format("/wirings/{}", i), "rails: valid along an axis: ring, mesh, switched"}};
+  }
+  if (!spec.axis_links.empty() && spec.axis_links.size() != spec.sizes.size()) {
+    return {
+        {"/axis_links", fmt::format("{} link classes, but sizes has {}", spec.axis_links.size(), spec.sizes.size())}};
+  }
+  return std::nullopt;
+}
+
 Mistake mistake_in_list(const TopologySpec& spec) {
   if (spec.devices.empty()) { return {{"/devices", "is missing: names of devices"}}; }
   std::vector<std::string> names = spec.devices;
@@ -210,6 +228,7 @@ Mistake mistake_of_kind(const TopologySpec& spec) {
     case TopologyKind::mesh:
       if (spec.sizes.empty()) { return {{"/sizes", "is missing: nodes along each axis"}}; }
       return std::nullopt;
+    case TopologyKind::grid: return mistake_in_grid(spec);
     case TopologyKind::list: {
       const auto mistake = mistake_in_list(spec);
       return mistake ? mistake : disconnection_of(spec);
@@ -240,11 +259,13 @@ Mistake foreign_key(const TopologySpec& spec) {
                          {"routers", spec.routers > 0, is_one_of({K::dragonfly})},
                          {"global_links", spec.global_links > 0, is_one_of({K::dragonfly})},
                          {"hosts", spec.hosts > 1, is_one_of({K::dragonfly, K::hyperx})},
-                         {"sizes", !spec.sizes.empty(), is_one_of({K::hyperx, K::torus, K::mesh})},
+                         {"sizes", !spec.sizes.empty(), is_one_of({K::hyperx, K::torus, K::mesh, K::grid})},
+                         {"wirings", !spec.wirings.empty(), is_one_of({K::grid})},
+                         {"axis_links", !spec.axis_links.empty(), is_one_of({K::grid})},
                          {"devices", !spec.devices.empty(), is_one_of({K::list})},
                          {"switches", !spec.switches.empty(), is_one_of({K::list})},
                          {"links", !spec.links.empty(), is_one_of({K::list})},
-                         {"scale_up", spec.scale_up.has_value(), !is_one_of({K::torus, K::mesh, K::list})}}) {
+                         {"scale_up", spec.scale_up.has_value(), !is_one_of({K::torus, K::mesh, K::grid, K::list})}}) {
     if (key.is_given && !key.is_valid) {
       return {{fmt::format("/{}", key.name), fmt::format("{} is not valid for this kind of topology", key.name)}};
     }
@@ -269,9 +290,10 @@ Shape shape_of(const TopologySpec& spec) {
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     const bool is_rail = has_own_scale_up && i == 1;
     shape.levels.push_back({level_name(spec, i), sizes[i],
-                            is_grid   ? Wiring::ring
-                            : is_rail ? Wiring::rails
-                                      : Wiring::switched});
+                            spec.kind == TopologyKind::grid ? spec.wirings[i]
+                            : is_grid                       ? Wiring::ring
+                            : is_rail                       ? Wiring::rails
+                                                            : Wiring::switched});
   }
   return shape;
 }
@@ -283,7 +305,7 @@ Mistake mistake_in(const TopologySpec& spec) {
   if (auto mistake = mistake_of_kind(spec)) { return mistake; }
   const Shape shape = shape_of(spec);
   const bool forwards = spec.kind == TopologyKind::torus || spec.kind == TopologyKind::mesh ||
-                        (spec.kind == TopologyKind::rails && spec.pods == 1) ||
+                        spec.kind == TopologyKind::grid || (spec.kind == TopologyKind::rails && spec.pods == 1) ||
                         (spec.kind == TopologyKind::list && spec.switches.empty());
   const std::int64_t most = forwards ? kMostForwardingDevices : kMostRoutedDevices;
   if (shape.devices == 0 || shape.devices > most) {

@@ -8,6 +8,7 @@
 
 #include "orrery/core/units.hpp"
 #include "orrery/hardware/link_class.hpp"
+#include "orrery/hardware/wiring.hpp"
 
 namespace orrery::hardware {
 
@@ -19,6 +20,7 @@ enum class TopologyKind : std::uint8_t {
   torus,        // devices on a grid with wrap-around links
   mesh,         // devices on a grid
   switch_tree,  // one way up from each switch
+  grid,         // devices on a grid, each axis with a wiring of its own
   list,         // nodes and cables one by one
 };
 
@@ -69,7 +71,10 @@ struct TopologySpec {
   std::int64_t nodes = 0, pods = 1;
   // dragonfly: groups, routers of a group, global links of a router; devices of a router (hyperx, too)
   std::int64_t groups = 0, routers = 0, global_links = 0, hosts = 1;
-  std::vector<std::int64_t> sizes;  // hyperx, torus, mesh
+  std::vector<std::int64_t> sizes;  // hyperx, torus, mesh, grid
+  // grid: of each axis; link classes not given: `link`. `bandwidth` and `bandwidths` are those of links.
+  std::vector<Wiring> wirings;
+  std::vector<LinkClass> axis_links;
   // list
   std::vector<std::string> devices, switches;
   std::vector<CableSpec> links;

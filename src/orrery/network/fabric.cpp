@@ -57,38 +57,14 @@ StepCost cost_of(StepKind kind, const hardware::LinkClass& link, const hardware:
   throw_internal_error("known kind of step", __FILE__, __LINE__);
 }
 
-// Whether all links of a device end at a switch; otherwise devices have direct links.
-bool is_switched(hardware::Wiring wiring) {
-  switch (wiring) {
-    case hardware::Wiring::switched:
-    case hardware::Wiring::rails: return true;
-    case hardware::Wiring::ring:
-    case hardware::Wiring::mesh: return false;
-  }
-  throw_internal_error("known wiring", __FILE__, __LINE__);
-}
-
 // Libraries build trees between nodes. Inside a node they use chains, whose latency is that of a ring.
 bool has_library_trees(const hardware::Cluster& cluster, int dimension) {
-  switch (cluster.dimensions[static_cast<std::size_t>(dimension)].wiring) {
-    case hardware::Wiring::rails: return true;
-    case hardware::Wiring::switched: return dimension > 0;
-    case hardware::Wiring::ring:
-    case hardware::Wiring::mesh: return false;
-  }
-  throw_internal_error("known wiring", __FILE__, __LINE__);
+  const hardware::Wiring wiring = cluster.dimensions[static_cast<std::size_t>(dimension)].wiring;
+  return hardware::joins_nodes(wiring) || (hardware::has_switch(wiring) && dimension > 0);
 }
 
 // Along a torus every axis has its own ring; elsewhere one ring may run through all members of a group.
-bool has_flat_rings(hardware::Wiring wiring) {
-  switch (wiring) {
-    case hardware::Wiring::switched:
-    case hardware::Wiring::rails:
-    case hardware::Wiring::mesh: return true;
-    case hardware::Wiring::ring: return false;
-  }
-  throw_internal_error("known wiring", __FILE__, __LINE__);
-}
+bool has_flat_rings(hardware::Wiring wiring) { return !hardware::has_neighbours_only(wiring); }
 
 }  // namespace
 
@@ -118,7 +94,7 @@ Fabric::Fabric(const hardware::Cluster& cluster, NodeEgress egress) : cluster_(c
   }
   for (const auto& dimension : cluster.dimensions) {
     const auto& link = dimension.link;
-    direct_links_.push_back(!is_switched(dimension.wiring));
+    direct_links_.push_back(!hardware::has_switch(dimension.wiring));
     has_tiers_ = has_tiers_ || dimension.is_tier();
     const double rate = dimension.rate().value();
     for (const auto name : names_) {
@@ -159,7 +135,7 @@ double Fabric::port_contention(const ScheduleShape& shape) const {
   for (const StageShape& stage : shape.stages) { members[static_cast<std::size_t>(stage.dimension)] = stage.members; }
   const auto outermost = static_cast<std::size_t>(shape.outermost);
   const auto& out = cluster_.dimensions[outermost];
-  const bool through_ports = is_switched(out.wiring);
+  const bool through_ports = hardware::has_switch(out.wiring);
   double inside = 1.0, node = 1.0;  // members and devices of a node
   for (std::size_t d = 0; d < outermost; ++d) {
     inside *= static_cast<double>(members[d]);
@@ -173,12 +149,12 @@ double Fabric::port_contention(const ScheduleShape& shape) const {
 
 bool Fabric::feasible(CollectiveAlgorithm algorithm, int dimension) const {
   const auto& d = cluster_.dimensions[static_cast<std::size_t>(dimension)];
-  const bool through_switch = is_switched(d.wiring);
+  const bool through_switch = hardware::has_switch(d.wiring);
   switch (algorithm) {
     case CollectiveAlgorithm::ring:
     case CollectiveAlgorithm::flat_ring: return true;
     case CollectiveAlgorithm::tree: return through_switch;
-    case CollectiveAlgorithm::direct: return through_switch || d.wiring == hardware::Wiring::mesh;
+    case CollectiveAlgorithm::direct: return through_switch || hardware::has_pair_links(d.wiring);
     case CollectiveAlgorithm::in_switch: return through_switch && d.link.in_switch_efficiency > 0.0;
     case CollectiveAlgorithm::halving_doubling:
     case CollectiveAlgorithm::automatic: return false;
@@ -189,190 +165,8 @@ bool Fabric::feasible(CollectiveAlgorithm algorithm, int dimension) const {
 // The algorithm without a reducing switch. Along a mesh it is direct: every member has a link to every other, and rings
 // take more steps for the same bytes.
 CollectiveAlgorithm Fabric::links_only(int dimension) const {
-  switch (cluster_.dimensions[static_cast<std::size_t>(dimension)].wiring) {
-    case hardware::Wiring::mesh: return CollectiveAlgorithm::direct;
-    case hardware::Wiring::switched:
-    case hardware::Wiring::rails:
-    case hardware::Wiring::ring: return CollectiveAlgorithm::ring;
-  }
-  throw_internal_error("known wiring", __FILE__, __LINE__);
-}
-
-// NCCL broadcasts along rings only (its tuning of algorithms, src/graph/tuning.cc, read 2026-11).
-bool Fabric::offers_tree(Collective collective, const Extent& outermost) const {
-  return collective == Collective::all_reduce && has_library_trees(cluster_, outermost.dimension);
-}
-
-// Between nodes, libraries build as many rings through all members as a node has members, each with a part of the
-// buffer. Every member's NIC is the egress of its node in one of them.
-bool Fabric::offers_flat_ring(Collective collective, const Extents& extents) const {
-  const bool has_flat_ring = collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
-                             collective == Collective::all_gather;
-  return has_flat_ring && extents.size() > 1 && std::all_of(extents.begin(), extents.end(), [&](const Extent& extent) {
-           return has_flat_rings(cluster_.dimensions[static_cast<std::size_t>(extent.dimension)].wiring);
-         });
-}
-
-// One recipe for an algorithm that was requested by name, and for all_to_all.
-Fabric::Recipes Fabric::named_recipe(const Extents& extents, CollectiveAlgorithm requested) const {
-  Recipe recipe{};
-  for (std::size_t e = 0; e < extents.size(); ++e) {
-    recipe[e] = requested;
-    if (requested == CollectiveAlgorithm::tree && e + 1 < extents.size()) { recipe[e] = CollectiveAlgorithm::ring; }
-    if (requested == CollectiveAlgorithm::automatic) {
-      recipe[e] = feasible(CollectiveAlgorithm::direct, extents[e].dimension) ? CollectiveAlgorithm::direct
-                                                                              : CollectiveAlgorithm::ring;
-    }
-    if (!feasible(recipe[e], extents[e].dimension)) { return {}; }
-  }
-  Recipes found;
-  found.push_back(recipe);
-  return found;
-}
-
-// The combinations that are compared: one choice for all inner extents (in_switch where the switch can reduce, links
-// elsewhere) times one for the outermost.
-Fabric::Recipes Fabric::recipes(Collective collective, const Extents& extents, CollectiveAlgorithm requested) const {
-  const bool is_free_choice =
-      requested == CollectiveAlgorithm::automatic || requested == CollectiveAlgorithm::in_switch;
-  if (!is_free_choice || collective == Collective::all_to_all) { return named_recipe(extents, requested); }
-  const std::size_t outermost = extents.size() - 1;
-  const Extent& outer = extents[outermost];
-  const bool tree = offers_tree(collective, outer);
-  const bool outer_switch = feasible(CollectiveAlgorithm::in_switch, outer.dimension);
-  const bool flat = requested == CollectiveAlgorithm::automatic && offers_flat_ring(collective, extents);
-  Recipes found;
-  if (flat) {
-    Recipe ring{};
-    ring.fill(CollectiveAlgorithm::flat_ring);
-    found.push_back(ring);
-  }
-  for (const bool inside : {false, true}) {
-    Recipe recipe{};
-    bool switched = false;
-    for (std::size_t e = 0; e < outermost; ++e) {
-      const bool here = inside && feasible(CollectiveAlgorithm::in_switch, extents[e].dimension);
-      recipe[e] = here ? CollectiveAlgorithm::in_switch : links_only(extents[e].dimension);
-      switched = switched || here;
-    }
-    if (inside && !switched) { continue; }
-    const auto add = [&](CollectiveAlgorithm algorithm) {
-      recipe[outermost] = algorithm;
-      if (requested == CollectiveAlgorithm::automatic || switched || algorithm == requested) {
-        found.push_back(recipe);
-      }
-    };
-    if (!flat) { add(CollectiveAlgorithm::ring); }
-    if (links_only(outer.dimension) == CollectiveAlgorithm::direct) { add(CollectiveAlgorithm::direct); }
-    if (tree) { add(CollectiveAlgorithm::tree); }
-    if (outer_switch) { add(CollectiveAlgorithm::in_switch); }
-  }
-  return found;
-}
-
-// The cheapest so far, without its terms.
-struct Fabric::Candidate {
-  Seconds time = infinite<Seconds>();
-  ChunkedSchedule chunked;
-  std::int64_t chunks = 1;
-  std::size_t protocol = 0;
-};
-
-// Replaces `best` if some protocol of the outermost link class is cheaper; `chunks` = 0 chooses the chunk count too.
-bool Fabric::improve(const ScheduleShape& shape, std::int64_t chunks, Candidate& best) const {
-  bool improved = false;
-  for (std::size_t protocol = 0; protocol < names_.size(); ++protocol) {
-    if (has_protocol_[static_cast<std::size_t>(shape.outermost) * names_.size() + protocol] == 0) { continue; }
-    if (!library_uses(*this, shape, protocol)) { continue; }
-    const ChunkedSchedule chunked = chunked_schedule(*this, shape, protocol);
-    Chunking chosen{chunks, Seconds()};
-    if (chunks == 0) {
-      const PortBounds bounds = port_bounds(chunked);
-      const double limit = (best.time - chunked.base).value();
-      if (std::any_of(bounds.begin(), bounds.end(), [=](const PortBound& port) { return port.excludes(limit); })) {
-        continue;
-      }
-      chosen = best_chunks(chunked, bounds);
-    } else {
-      chosen.time = chunked_total(chunked, chunks);
-    }
-    if (chunked.base + chosen.time >= best.time) { continue; }
-    best = {chunked.base + chosen.time, chunked, chosen.chunks, protocol};
-    improved = true;
-  }
-  return improved;
-}
-
-Price Fabric::price_of(const Candidate& candidate, CollectiveAlgorithm algorithm) const {
-  const ChunkedTime terms = chunked_time(candidate.chunked, candidate.chunks);
-  const Seconds base = candidate.chunked.base;
-  return {base + terms.total(),
-          base,
-          terms.latency,
-          terms.bandwidth,
-          terms.reduction,
-          algorithm,
-          names_[candidate.protocol],
-          candidate.chunks};
-}
-
-Fabric::Choice Fabric::cheapest(Collective collective, Bytes bytes, const Group& group,
-                                CollectiveAlgorithm algorithm) const {
-  Choice choice;
-  const Extents extents = effective_extents(group);
-  if (extents.empty() || bytes <= Bytes()) { return choice; }
-  for (const Extent& extent : extents) {
-    ORRERY_ASSERT(extent.dimension >= 0 && static_cast<std::size_t>(extent.dimension) < cluster_.dimensions.size());
-  }
-  const bool rings_only = !group.regular && collective != Collective::all_to_all;
-  Candidate best;
-  CollectiveAlgorithm label = algorithm;
-  for (const Recipe& recipe : recipes(collective, extents, rings_only ? CollectiveAlgorithm::ring : algorithm)) {
-    const Schedule schedule = make_schedule(collective, recipe, bytes, group);
-    if (schedule.phases.empty() || !improve(shape_of(schedule), 0, best)) { continue; }
-    choice.recipe = recipe;
-    label = algorithm_of(schedule);
-  }
-  choice.price.time = infinite<Seconds>();
-  choice.price.algorithm = algorithm;
-  if (best.time < infinite<Seconds>()) { choice.price = price_of(best, label); }
-  choice.protocol = best.protocol;
-  return choice;
-}
-
-Price Fabric::price(Collective collective, Bytes bytes, const Group& group, CollectiveAlgorithm algorithm) const {
-  Price price = link_price(collective, bytes, group, algorithm);
-  if (trees_ == nullptr || algorithm != CollectiveAlgorithm::automatic) { return price; }
-  const auto traffic = tree_traffic(collective, bytes, group, price.time);
-  if (!traffic) { return price; }
-  Price in_trees = traffic->price;
-  if (in_trees.protocol.empty()) { in_trees.protocol = price.protocol; }
-  return in_trees;
-}
-
-std::optional<Traffic> Fabric::tree_traffic(Collective collective, Bytes bytes, const Group& group,
-                                            Seconds otherwise) const {
-  if (trees_ == nullptr || bytes <= Bytes() || group.extents.empty()) { return std::nullopt; }
-  const Choice links = cheapest(collective, bytes, group, CollectiveAlgorithm::in_switch);
-  const bool has_protocol = links.price.time < infinite<Seconds>();
-  const std::string_view protocol = has_protocol ? names_[links.protocol] : std::string_view();
-  const auto tree = trees_->price(collective, bytes, group, protocol);
-  if (!tree || !(tree->time < otherwise)) { return std::nullopt; }
-  const Seconds moving = tree->time - tree->base - tree->latency;
-  Traffic traffic;
-  traffic.price = {tree->time, tree->base,  tree->latency, moving, {}, CollectiveAlgorithm::in_switch,
-                   protocol,   tree->chunks};
-  traffic.ports.push_back({tree->dimension, tree->out, tree->in, tree->sent, tree->received});
-  return traffic;
-}
-
-Price Fabric::link_price(Collective collective, Bytes bytes, const Group& group, CollectiveAlgorithm algorithm) const {
-  Price price = cheapest(collective, bytes, group, algorithm).price;
-  if (collective != Collective::all_reduce || algorithm != CollectiveAlgorithm::automatic) { return price; }
-  const Seconds direct = direct_all_reduce(bytes, group);
-  if (!(direct < price.time)) { return price; }
-  const Seconds base = min(direct, one_shot_);
-  return {direct, base, {}, direct - base, {}, CollectiveAlgorithm::direct, price.protocol, 1};
+  const hardware::Wiring wiring = cluster_.dimensions[static_cast<std::size_t>(dimension)].wiring;
+  return hardware::has_pair_links(wiring) ? CollectiveAlgorithm::direct : CollectiveAlgorithm::ring;
 }
 
 Seconds Fabric::direct_all_reduce(Bytes bytes, const Group& group) const {
@@ -382,7 +176,7 @@ Seconds Fabric::direct_all_reduce(Bytes bytes, const Group& group) const {
   if (group.extents.size() != 1 || (*group.extents.begin()).dimension != 0) { return infinite<Seconds>(); }
   const std::int64_t members = (*group.extents.begin()).members;
   const auto& dimension = cluster_.dimensions.front();
-  if (members < 2 || dimension.wiring == hardware::Wiring::ring) { return infinite<Seconds>(); }
+  if (members < 2 || hardware::has_neighbours_only(dimension.wiring)) { return infinite<Seconds>(); }
   const auto n = static_cast<double>(members);
   const Seconds buffer = bytes / (dimension.bandwidth_among(members) * dimension.link.efficiency);
   return min(one_shot_ + (n - 1.0) * buffer, (1.0 + kSecondBarrier) * one_shot_ + 2.0 * (n - 1.0) / n * buffer);

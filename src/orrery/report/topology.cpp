@@ -69,7 +69,7 @@ std::vector<Point> places_of(const Topology& topology) {
   if (topology.group_routers > 0) { return on_ring(topology); }
   const bool has_switches = topology.switches() > 0;
   if (has_switches) { return in_rows(topology); }
-  const bool is_grid = !topology.levels.empty() && topology.levels.front().wiring == hardware::Wiring::ring;
+  const bool is_grid = !topology.levels.empty() && hardware::has_neighbours_only(topology.levels.front().wiring);
   return is_grid ? on_grid(topology) : on_circle(topology.nodes.size());
 }
 

@@ -15,7 +15,7 @@ TEST(CollectiveMatch, a_search_from_any_place_finds_what_the_binary_search_finds
     if (i % 2 == 0) { graph.push_back(compute(3 * i + 2, 1)); }
     graph.push_back(collective(3 * i + 3, CollectiveType::all_reduce, 1000 + i % 3));
   }
-  const Rig rig = Rig({{Topology::Ring, 4}}, {"ring"}).physical();
+  const Rig rig = Rig({{Wiring::ring, 4}}, {"ring"}).physical();
   const auto job = job_of(rig, [&](std::uint32_t) { return graph; });
   ASSERT_TRUE(job) << job.error().text();
   const CollectiveMatch match(*job);

@@ -10,9 +10,9 @@
 namespace orrery::simulate::test::collectives_test {
 namespace {
 
-constexpr auto kRing = Topology::Ring;
-constexpr auto kFull = Topology::FullyConnected;
-constexpr auto kSwitch = Topology::Switch;
+constexpr auto kRing = Wiring::ring;
+constexpr auto kFull = Wiring::mesh;
+constexpr auto kSwitch = Wiring::switched;
 
 // 2(n-1) messages of c/n one after the other: ED + 2(n-1)(H + ED) + (n-1) R, with c/n = 262144 B: H = 5382, R = 489.
 TEST(Ring, an_all_reduce_sends_every_part_around_twice_and_reduces_once) {
@@ -127,7 +127,7 @@ TEST(Dimensions, a_list_of_fewer_algorithms_leaves_dimensions_out) {
 // Six dimensions of two: each dimension outwards has half the bytes. ASTRA-sim reads out of bounds here; we use all six
 // dimensions.
 TEST(Dimensions, six_dimensions_are_used) {
-  const std::vector<std::pair<Topology, std::uint32_t>> shape(6, {kRing, 2});
+  const std::vector<std::pair<Wiring, std::uint32_t>> shape(6, {kRing, 2});
   const auto times = finish(Rig(shape, std::vector<std::string>(6, "ring")), all_reduce(1, kMiB));
   // ChunkPhase i < 5 scatters 2^(20-i) B (one message of half of it), phase 5 reduces 2^15, and back.
   std::uint64_t expected = 0;
@@ -228,8 +228,8 @@ TEST(Group, without_a_list_of_algorithms_the_algorithm_is_a_ring) {
 }
 
 TEST(SharedBus, delays_are_transfers_over_a_bus_of_two_stages) {
-  const auto rig = [](Topology topology, const std::string& name) {
-    auto made = Rig({{topology, 4}}, {name}).chunks(2, 2);
+  const auto rig = [](Wiring wiring, const std::string& name) {
+    auto made = Rig({{wiring, 4}}, {name}).chunks(2, 2);
     made.system.bus = SharedBus{5, 3, 4, 0.02F};
     made.system.reduction_delay_ns = 2;
     return made;

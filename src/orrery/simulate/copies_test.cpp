@@ -18,7 +18,7 @@ SimulationJob pair_of_ranks(const hardware::Cluster& cluster) {
   SimulationJob job = machine_on(cluster);
   job.backend = Backend::flow;
   job.tables = job.spans = true;
-  job.network.dimensions = {{Topology::Switch, 2}};
+  job.network.dimensions = {{Wiring::switched, 2}};
   job.groups = {{"1", {0, 1}}, {"2", {0}}, {"3", {1}}};
   const auto nodes = [](NodeRecord message, std::string_view alone) -> std::vector<NodeRecord> {
     return {compute(1, 100), std::move(message), all_reduce(3, 1'000'000, {2}, "1"),

@@ -204,7 +204,7 @@ TEST(CustomCheck, a_graph_that_does_not_end_with_its_own_messages_is_an_error_on
   ASSERT_FALSE(check(graphs, Collective::all_reduce, 64));
   for (const bool physical : {false, true}) {
     for (const bool is_sent : {false, true}) {
-      auto rig = Rig({{Topology::FullyConnected, 2}}, {"ring"});
+      auto rig = Rig({{Wiring::mesh, 2}}, {"ring"});
       if (physical) { rig.physical(); }
       auto job = job_of(rig, [&](std::uint32_t rank) {
                    std::vector<NodeRecord> nodes;
@@ -231,7 +231,7 @@ TEST(CustomCheck, graphs_are_rejected_if_and_only_if_the_machine_deadlocks) {
   for (int i = 0; i < 1500; ++i) {
     const auto positions = static_cast<std::uint32_t>(2 + engine() % 3);
     const Graphs graphs = random_graphs(engine, positions);
-    auto rig = Rig({{Topology::FullyConnected, positions}}, {"ring"});
+    auto rig = Rig({{Wiring::mesh, positions}}, {"ring"});
     rig.system.rendezvous = engine() % 2 == 0;
     auto job = job_of(rig, [](std::uint32_t) { return std::vector{all_reduce(1, 64)}; }).value();
     job.system.algorithms[0] = std::string("g");

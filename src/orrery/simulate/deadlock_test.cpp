@@ -6,7 +6,7 @@
 namespace orrery::simulate::test::deadlock_test {
 namespace {
 
-constexpr auto kRing = Topology::Ring;
+constexpr auto kRing = Wiring::ring;
 
 std::string refusal(const Rig& rig, const Nodes& nodes) {
   const auto result = run(rig, nodes);

@@ -14,7 +14,7 @@ namespace {
 
 Rig rig_of(RandomNumbers& random) {
   const std::array<std::string, 5> names = {"direct", "direct", "direct1", "direct2", "direct3"};
-  const Topology topology = random.below(3) == 0 ? Topology::FullyConnected : Topology::Switch;
+  const Wiring wiring = random.below(3) == 0 ? Wiring::mesh : Wiring::switched;
   const std::uint32_t ranks = 2 + random.below(9);
   Rig rig({{topology, ranks}}, {names[random.below(names.size())]});
   rig.dimensions[0].latency_ns = random.below(4) * random.below(1000);
@@ -34,7 +34,7 @@ Rig rig_of(RandomNumbers& random) {
 }
 
 Rig with_messages_one_by_one(Rig rig) {
-  rig.dimensions.push_back({Topology::Ring, 1});
+  rig.dimensions.push_back({Wiring::ring, 1});
   return rig;
 }
 

@@ -45,7 +45,7 @@ class EventPath {
 
  private:
   [[nodiscard]] std::string dimension_name(std::uint32_t dimension) const {
-    return fmt::format("{} {}", name_of(job_.network.dimensions[dimension].topology), dimension);
+    return fmt::format("{} {}", name_of(job_.network.dimensions[dimension].wiring), dimension);
   }
 
   [[nodiscard]] PathPiece piece_of(const EventWork& work, std::uint64_t start_ns, std::uint64_t end_ns) const {

@@ -22,16 +22,6 @@ std::string kind_of(const hardware::Cluster& cluster, const network::Group& shap
   return text;
 }
 
-Topology topology_of(hardware::Wiring wiring) {
-  switch (wiring) {
-    case hardware::Wiring::switched:
-    case hardware::Wiring::rails: return Topology::Switch;
-    case hardware::Wiring::ring: return Topology::Ring;
-    case hardware::Wiring::mesh: return Topology::FullyConnected;
-  }
-  throw_internal_error("known wiring", __FILE__, __LINE__);
-}
-
 }  // namespace
 
 std::uint32_t number_of_kind(std::vector<std::string>& kinds, const std::string& kind) {
@@ -45,7 +35,7 @@ Network network_of(const hardware::Cluster& cluster) {
   Network network;
   for (const hardware::NetworkDimension& given : cluster.dimensions) {
     NetworkDimension& made = network.dimensions.emplace_back();
-    made.topology = topology_of(given.wiring);
+    made.wiring = given.wiring;
     made.ranks = static_cast<std::uint32_t>(given.size);
   }
   return network;

@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "orrery/hardware/wiring.hpp"
 #include "orrery/memory/expansion.hpp"
 #include "orrery/simulate/algorithm.hpp"
 
@@ -18,12 +19,12 @@ namespace orrery::simulate {
 // The rules that a run follows.
 enum class Semantics : std::uint8_t { astra_sim, physical };
 
-// Spelled as in its files.
-enum class Topology : std::uint8_t { Ring, FullyConnected, Switch };
-[[nodiscard]] std::string_view name_of(Topology topology);
+using hardware::Wiring;
+// As its files spell it; rails, which they cannot say, as Switch.
+[[nodiscard]] std::string_view name_of(Wiring wiring);
 
 struct NetworkDimension {
-  Topology topology = Topology::Ring;
+  Wiring wiring = Wiring::ring;
   std::uint32_t ranks = 2;
   double bytes_per_second = 1e9;  // of a link, in one direction
   double latency_ns = 0;

@@ -20,7 +20,7 @@ constexpr double kBandwidth = 50e9;  // bytes/s, as test_jobs.hpp
 constexpr double kLatency = 500e-9;  // of a link
 
 struct Pipeline {
-  Topology topology = Topology::Ring;
+  Wiring wiring = Wiring::ring;
   std::uint32_t ranks = 0, steps = 0;
   std::vector<std::uint64_t> delays_us;          // by rank
   std::vector<std::vector<std::int64_t>> bytes;  // by rank and step
@@ -28,7 +28,7 @@ struct Pipeline {
   // Link 2 r goes out of rank r, through the switch if there is one; link 2 r + 1 goes from the switch to rank r.
   [[nodiscard]] std::string route(std::uint32_t rank) const {
     const std::uint32_t next = (rank + 1) % ranks;
-    return topology == Topology::Switch ? fmt::format("{},{}", 2 * rank, 2 * next + 1) : std::to_string(2 * rank);
+    return wiring == Wiring::switched ? fmt::format("{},{}", 2 * rank, 2 * next + 1) : std::to_string(2 * rank);
   }
 };
 
@@ -53,7 +53,7 @@ std::vector<double> flow_ends(const Pipeline& p) {
 }
 
 results::Simulation on_links(const Pipeline& p) {
-  const auto job = job_of(Rig({{p.topology, p.ranks}}, {"ring"}).physical(), [&](std::uint32_t rank) {
+  const auto job = job_of(Rig({{p.wiring, p.ranks}}, {"ring"}).physical(), [&](std::uint32_t rank) {
     const std::uint32_t next = (rank + 1) % p.ranks, last = (rank + p.ranks - 1) % p.ranks;
     std::vector<NodeRecord> nodes = {compute(1, p.delays_us[rank])};
     for (std::uint32_t step = 0; step < p.steps; ++step) {
@@ -76,7 +76,7 @@ results::Simulation on_links(const Pipeline& p) {
 RC_GTEST_PROP(LinkAgreementLaw, flows_that_are_alone_on_their_links_end_as_messages_on_links, ()) {
   const auto below = [](std::uint32_t end) { return *rc::gen::inRange<std::uint32_t>(0, end); };
   Pipeline p;
-  p.topology = static_cast<Topology>(below(3));
+  p.wiring = static_cast<Wiring>(below(3));
   p.ranks = 3 + below(6);
   p.steps = 1 + below(5);
   for (std::uint32_t rank = 0; rank < p.ranks; ++rank) {

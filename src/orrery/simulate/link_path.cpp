@@ -180,7 +180,7 @@ PathPiece LinkPath::piece(const LinkGrant& grant, std::uint64_t end, bool is_wai
   }
   std::tie(made.from, made.to) = ends_of(grant);
   const std::string dimension =
-      fmt::format("{} {}", simulate::name_of(job_.network.dimensions[grant.dimension].topology), grant.dimension);
+      fmt::format("{} {}", simulate::name_of(job_.network.dimensions[grant.dimension].wiring), grant.dimension);
   if (is_waiting) {
     made.parts = {{"waiting for links of " + dimension, time}};
     return made;

@@ -32,7 +32,7 @@ std::map<std::string, std::uint64_t> parts_of(const results::CriticalPath& path)
   return parts;
 }
 
-Rig full_mesh(std::uint32_t ranks) { return Rig({{Topology::FullyConnected, ranks}}, {"ring"}).physical(); }
+Rig full_mesh(std::uint32_t ranks) { return Rig({{Wiring::mesh, ranks}}, {"ring"}).physical(); }
 
 // ---- hand cases ----------------------------------------------------------------------------------------------------
 
@@ -63,7 +63,7 @@ TEST(LinkPath, a_message_waits_for_the_message_that_has_its_link) {
 TEST(LinkPath, a_collective_is_its_steps) {
   Graphs graphs(3, {compute(1, 1), all_reduce(2, 3 * kMegabyte, {1})});
   graphs[2][0] = compute(1, 7);
-  const auto simulation = explained(Rig({{Topology::Ring, 3}}, {"ring"}).physical(), graphs);
+  const auto simulation = explained(Rig({{Wiring::ring, 3}}, {"ring"}).physical(), graphs);
   const results::CriticalPath& path = *simulation.path;
   const auto parts = parts_of(path);
   EXPECT_EQ(path.steps.front().rank, 2U);
@@ -77,7 +77,7 @@ TEST(LinkPath, a_collective_is_its_steps) {
 
 // ASTRA-sim's rules, Ring of 4: 10 + 6 (5382 + 10) + 3 x 489 (collectives_test).
 TEST(EventPath, a_ring_is_its_messages_endpoints_and_reductions) {
-  const auto simulation = explained(Rig({{Topology::Ring, 4}}, {"ring"}), Graphs(4, {all_reduce(1, kMiB)}));
+  const auto simulation = explained(Rig({{Wiring::ring, 4}}, {"ring"}), Graphs(4, {all_reduce(1, kMiB)}));
   const auto parts = parts_of(*simulation.path);
   EXPECT_EQ(parts.at("endpoint delay"), 7U * 10'000);
   EXPECT_EQ(parts.at("reduction of arriving data"), 3U * 489'000);
@@ -88,7 +88,7 @@ TEST(EventPath, a_ring_is_its_messages_endpoints_and_reductions) {
 
 // Two senders to one rank over a switch with congestion: the link from the switch carries one after the other.
 TEST(EventPath, a_message_waits_for_a_link_of_a_switch) {
-  Rig rig = Rig({{Topology::Switch, 3}}, {"ring"}).aware();
+  Rig rig = Rig({{Wiring::switched, 3}}, {"ring"}).aware();
   const auto path =
       *explained(rig, {{receive(1, 1, kMiB), receive(2, 2, kMiB)}, {send(1, 0, kMiB)}, {send(1, 0, kMiB)}}).path;
   bool waits = false;
@@ -104,11 +104,11 @@ std::uint32_t below(std::uint32_t end) { return *rc::gen::inRange<std::uint32_t>
 
 Rig any_rig(std::uint32_t most_dimensions, bool is_power) {
   static const std::vector<std::string> names = {"ring", "direct", "direct2", "halvingDoubling", "doubleBinaryTree"};
-  std::vector<std::pair<Topology, std::uint32_t>> shape;
+  std::vector<std::pair<Wiring, std::uint32_t>> shape;
   std::vector<std::string> algorithms;
   const std::uint32_t dimensions = 1 + below(most_dimensions);
   for (std::uint32_t i = 0; i < dimensions; ++i) {
-    shape.emplace_back(static_cast<Topology>(below(3)), is_power ? 2U << below(2) : 2 + below(3));
+    shape.emplace_back(static_cast<Wiring>(below(3)), is_power ? 2U << below(2) : 2 + below(3));
     algorithms.push_back(names[below(is_power ? 5 : 3)]);
   }
   Rig rig(shape, algorithms);

@@ -10,18 +10,19 @@ namespace {
 
 std::uint32_t hops(const NetworkDimension& dimension, std::uint32_t from, std::uint32_t to) {
   const std::uint32_t forward = (to + dimension.ranks - from) % dimension.ranks;
-  switch (dimension.topology) {
-    case Topology::Ring: return std::min(forward, dimension.ranks - forward);
-    case Topology::FullyConnected: return 1;
-    case Topology::Switch: return 2;
+  switch (dimension.wiring) {
+    case Wiring::ring: return std::min(forward, dimension.ranks - forward);
+    case Wiring::mesh: return 1;
+    case Wiring::rails:
+    case Wiring::switched: return 2;
   }
   return 1;
 }
 
 std::size_t link_count(const Network& network) {
   const NetworkDimension& dimension = network.dimensions.front();
-  return dimension.topology == Topology::FullyConnected ? std::size_t{dimension.ranks} * dimension.ranks
-                                                        : std::size_t{dimension.ranks} * 2;
+  return dimension.wiring == Wiring::mesh ? std::size_t{dimension.ranks} * dimension.ranks
+                                          : std::size_t{dimension.ranks} * 2;
 }
 
 }  // namespace
@@ -73,10 +74,11 @@ std::pair<std::uint32_t, std::uint32_t> MessageNetwork::ends_of_hop(std::uint32_
 std::pair<std::uint32_t, std::uint32_t> MessageNetwork::ends_of_link(std::uint32_t link) const {
   const NetworkDimension& dimension = job_.network.dimensions.front();
   const std::uint32_t n = dimension.ranks;
-  switch (dimension.topology) {
-    case Topology::FullyConnected: return {link / n, link % n};
-    case Topology::Switch: return link < n ? std::pair{link, kHub} : std::pair{kHub, link - n};
-    case Topology::Ring: break;
+  switch (dimension.wiring) {
+    case Wiring::mesh: return {link / n, link % n};
+    case Wiring::rails:
+    case Wiring::switched: return link < n ? std::pair{link, kHub} : std::pair{kHub, link - n};
+    case Wiring::ring: break;
   }
   return {link / 2, (link / 2 + (link % 2 == 0 ? 1 : n - 1)) % n};
 }
@@ -122,10 +124,11 @@ void MessageNetwork::count_route(const LinkEnds& line, const Message& message, s
     count.bytes += copies * message.bytes;
     count.busy_ns += copies * whole_ns(static_cast<double>(message.bytes) / bytes_per_ns_[line.dimension]);
   };
-  switch (dimension.topology) {
-    case Topology::FullyConnected: return add(line.from, line.to);
-    case Topology::Switch: add(line.from, kHub); return add(kHub, line.to);
-    case Topology::Ring: break;
+  switch (dimension.wiring) {
+    case Wiring::mesh: return add(line.from, line.to);
+    case Wiring::rails:
+    case Wiring::switched: add(line.from, kHub); return add(kHub, line.to);
+    case Wiring::ring: break;
   }
   const std::uint32_t clockwise = (line.to + n - line.from) % n;
   const std::uint32_t step = n - clockwise < clockwise ? n - 1 : 1;
@@ -145,12 +148,13 @@ void MessageNetwork::count_waiting(std::uint32_t number, bool joins) {
 MessageNetwork::Hop MessageNetwork::next_hop(const Message& message) const {
   const NetworkDimension& dimension = job_.network.dimensions.front();
   const std::uint32_t n = dimension.ranks;
-  switch (dimension.topology) {
-    case Topology::FullyConnected: return {message.source * n + message.target, message.target};
-    case Topology::Switch:
+  switch (dimension.wiring) {
+    case Wiring::mesh: return {message.source * n + message.target, message.target};
+    case Wiring::rails:
+    case Wiring::switched:
       if (message.device == n) { return {n + message.target, message.target}; }
       return {message.source, n};
-    case Topology::Ring: {
+    case Wiring::ring: {
       const std::uint32_t clockwise = (message.target + n - message.source) % n;
       const bool backward = n - clockwise < clockwise;
       const std::uint32_t next = (message.device + (backward ? n - 1 : 1)) % n;

@@ -11,9 +11,9 @@
 namespace orrery::simulate::test::nodes_test {
 namespace {
 
-constexpr auto kRing = Topology::Ring;
-constexpr auto kFull = Topology::FullyConnected;
-constexpr auto kSwitch = Topology::Switch;
+constexpr auto kRing = Wiring::ring;
+constexpr auto kFull = Wiring::mesh;
+constexpr auto kSwitch = Wiring::switched;
 
 Rig pair() { return Rig({{kRing, 2}}, {"ring"}); }
 

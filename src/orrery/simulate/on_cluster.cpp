@@ -78,35 +78,23 @@ Result<std::vector<std::string>> in_folder(const std::string& folder, const std:
   return in_order(by_stem.begin()->second, where, gaps);
 }
 
+// The latency of a cluster is from device to device.
 NetworkDimension dimension_of(const hardware::NetworkDimension& given) {
   const double bytes_per_second = given.rate().value() * given.link.efficiency;
   const double latency = given.link.latency.value() * 1e9;
-  const auto dimension = [&](Topology topology, double links, double hops) {
-    return NetworkDimension{topology, static_cast<std::uint32_t>(given.size), bytes_per_second / links, latency / hops};
-  };
-  switch (given.wiring) {
-    case hardware::Wiring::switched:
-    case hardware::Wiring::rails: return dimension(Topology::Switch, 1, 2);  // latency of the cluster: device to device
-    case hardware::Wiring::ring: return dimension(Topology::Ring, given.size > 2 ? 2 : 1, 1);
-    case hardware::Wiring::mesh:
-      return dimension(Topology::FullyConnected, static_cast<double>(std::max<std::int64_t>(given.size - 1, 1)), 1);
-  }
-  ORRERY_ASSERT(false);  // every wiring must have its case
-  return {};
+  const auto links = static_cast<double>(hardware::links_of_device(given.wiring, given.size));
+  return {given.wiring, static_cast<std::uint32_t>(given.size), bytes_per_second / links,
+          latency / hardware::links_to_peer(given.wiring)};
 }
 
 // Over direct links or one switch all ranks send to all others at once; around rings, and across many nodes, they send
 // to neighbours. A broadcast is always a chain, as in NCCL.
 CollectiveAlgorithm method_of(hardware::Wiring wiring, Collective collective) {
-  if (collective == Collective::broadcast) { return CollectiveAlgorithm::ring; }
-  switch (wiring) {
-    case hardware::Wiring::ring: return CollectiveAlgorithm::ring;
-    case hardware::Wiring::rails:
-      return collective == Collective::all_to_all ? CollectiveAlgorithm::direct : CollectiveAlgorithm::ring;
-    case hardware::Wiring::switched:
-    case hardware::Wiring::mesh: return CollectiveAlgorithm::direct;
+  const bool is_exchange = collective == Collective::all_to_all;
+  if (collective == Collective::broadcast || hardware::has_neighbours_only(wiring)) {
+    return CollectiveAlgorithm::ring;
   }
-  throw_internal_error("known wiring", __FILE__, __LINE__);
+  return hardware::joins_nodes(wiring) && !is_exchange ? CollectiveAlgorithm::ring : CollectiveAlgorithm::direct;
 }
 
 // Kernels of copies on other accelerators than those of the originals. `machine`: before graphs were added, with the
@@ -233,7 +221,7 @@ Result<SimulationJob> read_job_on(const hardware::Cluster& cluster, const Simula
   }
   if (files.copies == 1) { return add_graphs(std::move(job), files); }
   Network whole = std::move(job.network);
-  job.network.dimensions = {{Topology::Switch, whole.ranks() / files.copies}};
+  job.network.dimensions = {{Wiring::switched, whole.ranks() / files.copies}};
   ORRERY_TRY(made, add_graphs(SimulationJob(job), files));
   if (auto copied = copy_ranks(made, files.copies, files.grown); !copied) {
     return tl::make_unexpected(copied.error());

@@ -23,20 +23,20 @@ bool are_same(const RankGraph& a, const RankGraph& b) {
 
 // ASTRA-sim's rules.
 std::string obstacle_of_network(const SimulationJob& job, const std::string& name, CollectiveAlgorithm method,
-                                Topology topology) {
+                                Wiring wiring) {
   if (job.backend != Backend::congestion_aware) { return ""; }
-  if (topology == Topology::Switch) { return "messages of several ranks share the links of a Switch"; }
+  if (hardware::has_switch(wiring)) { return "messages of several ranks share the links of a Switch"; }
   const bool to_neighbours = method == CollectiveAlgorithm::ring;
-  return topology == Topology::Ring && !to_neighbours ? fmt::format("messages of {} share links of a ring", name) : "";
+  return wiring == Wiring::ring && !to_neighbours ? fmt::format("messages of {} share links of a ring", name) : "";
 }
 
 // Physical rules: a link of the simulated rank carries what each link of its kind carries, if messages use no links of
 // third ranks.
 std::string obstacle_of_links(const std::string& name, Collective collective, CollectiveAlgorithm method,
-                              Topology topology) {
+                              Wiring wiring) {
   const bool is_ring = method == CollectiveAlgorithm::ring;
   if (is_ring && collective == Collective::all_to_all) { return "an ALL_TO_ALL on a ring passes messages on"; }
-  return topology == Topology::Ring && !is_ring ? fmt::format("messages of {} share links of a ring", name) : "";
+  return wiring == Wiring::ring && !is_ring ? fmt::format("messages of {} share links of a ring", name) : "";
 }
 
 }  // namespace
@@ -55,10 +55,10 @@ std::string algorithm_obstacle(const SimulationJob& job, Collective collective, 
     case CollectiveAlgorithm::flat_ring:
     case CollectiveAlgorithm::in_switch: return fmt::format("{} is not folded", name_of(algorithm));
   }
-  const Topology topology = job.network.dimensions[dimension].topology;
+  const Wiring wiring = job.network.dimensions[dimension].wiring;
   return job.semantics == Semantics::physical
-             ? obstacle_of_links(name_of(algorithm), collective, algorithm.method, topology)
-             : obstacle_of_network(job, name_of(algorithm), algorithm.method, topology);
+             ? obstacle_of_links(name_of(algorithm), collective, algorithm.method, wiring)
+             : obstacle_of_network(job, name_of(algorithm), algorithm.method, wiring);
 }
 
 std::string kind_obstacle(const SimulationJob& job, Collective collective) {
@@ -103,7 +103,7 @@ std::string obstacle_of(const SimulationJob& job, const NodeTask& task) {
 std::string obstacle_of_meshes(const SimulationJob& job) {
   if (job.semantics != Semantics::physical && job.backend != Backend::congestion_aware) { return ""; }
   for (std::size_t i = 0; i < job.network.dimensions.size(); ++i) {
-    if (job.network.dimensions[i].topology != Topology::FullyConnected) { continue; }
+    if (job.network.dimensions[i].wiring != Wiring::mesh) { continue; }
     bool has_pairs = false, has_others = false;
     for (const NodeTask& task : job.rank_graphs[0].nodes) {
       if (task.act != Act::collective) { continue; }

@@ -19,15 +19,15 @@ struct Folds {
 
 Rig any_rig(RandomNumbers& random) {
   const std::vector<std::string> names = {"ring", "ring", "direct", "direct2", "halvingDoubling", "direct"};
-  std::vector<std::pair<Topology, std::uint32_t>> shape;
+  std::vector<std::pair<Wiring, std::uint32_t>> shape;
   std::vector<std::string> algorithms;
   const std::uint32_t dimensions = 1 + random.below(3);
   for (std::uint32_t i = 0; i < dimensions; ++i) {
     const std::string& name = names[random.below(static_cast<std::uint32_t>(names.size()))];
     const std::uint32_t most = dimensions == 1 ? 8 : 4;
-    shape.emplace_back(static_cast<Topology>(random.below(3)), name == "halvingDoubling"
-                                                                   ? 2U << random.below(dimensions == 1 ? 3 : 2)
-                                                                   : 2 + random.below(most));
+    shape.emplace_back(static_cast<Wiring>(random.below(3)), name == "halvingDoubling"
+                                                                 ? 2U << random.below(dimensions == 1 ? 3 : 2)
+                                                                 : 2 + random.below(most));
     algorithms.push_back(name);
   }
   Rig rig(shape, algorithms);
@@ -138,19 +138,19 @@ std::string unfolded_because(const Rig& rig, const Nodes& nodes) {
 // Chunks in both directions of a ring: at the end of a phase, a rank hears from both neighbours at one instant, and
 // which of them comes first depends on rank numbers.
 TEST(OneRank, a_job_in_which_the_order_of_ranks_matters_is_not_folded) {
-  Rig both({{Topology::Ring, 8}}, {"ring"});
+  Rig both({{Wiring::ring, 8}}, {"ring"});
   both.chunks(4, 2, 2);
   both.system.optimization = Optimization::baseline;
   const auto why = unfolded_because(both, [](std::uint32_t) { return std::vector{all_reduce(1, kMiB)}; });
   EXPECT_TRUE(why.starts_with("the order of ranks may matter at ")) << why;
-  Rig one({{Topology::Ring, 8}}, {"ring"});
+  Rig one({{Wiring::ring, 8}}, {"ring"});
   one.chunks(4, 2, 1);
   EXPECT_EQ(unfolded_because(one, [](std::uint32_t) { return std::vector{all_reduce(1, kMiB)}; }), "");
 }
 
 TEST(OneRank, jobs_whose_ranks_differ_are_not_folded) {
   const auto reduce = [](std::uint32_t) { return std::vector{all_reduce(1, kMiB)}; };
-  Rig ring({{Topology::Ring, 4}}, {"ring"});
+  Rig ring({{Wiring::ring, 4}}, {"ring"});
   EXPECT_EQ(unfolded_because(ring,
                              [](std::uint32_t rank) {
                                return std::vector{compute(1, rank == 3 ? 2 : 1), all_reduce(2, kMiB, {1})};
@@ -165,13 +165,13 @@ TEST(OneRank, jobs_whose_ranks_differ_are_not_folded) {
   EXPECT_EQ(unfolded_because(
                 ring, [](std::uint32_t rank) { return std::vector{all_reduce(1, kMiB, {}, rank < 2 ? "1" : "2")}; }),
             "node 1 is a collective of a process group");
-  EXPECT_EQ(unfolded_because(Rig({{Topology::FullyConnected, 4}}, {"doubleBinaryTree"}), reduce),
+  EXPECT_EQ(unfolded_because(Rig({{Wiring::mesh, 4}}, {"doubleBinaryTree"}), reduce),
             "a doubleBinaryTree has roots and leaves");
-  Rig hub({{Topology::Switch, 4}}, {"direct"});
+  Rig hub({{Wiring::switched, 4}}, {"direct"});
   EXPECT_EQ(unfolded_because(hub.aware(), reduce), "messages of several ranks share the links of a Switch");
-  Rig far({{Topology::Ring, 4}}, {"direct"});
+  Rig far({{Wiring::ring, 4}}, {"direct"});
   EXPECT_EQ(unfolded_because(far.aware(), reduce), "messages of direct share links of a ring");
-  Rig pool({{Topology::Ring, 4}}, {"ring"});
+  Rig pool({{Wiring::ring, 4}}, {"ring"});
   pool.memory = {memory::Arrangement::MEMORY_POOL, 100, 50, 4};
   EXPECT_EQ(
       unfolded_because(pool, [](std::uint32_t) { return std::vector{memory_access(1, NodeType::mem_load, 4096)}; }),
@@ -180,10 +180,10 @@ TEST(OneRank, jobs_whose_ranks_differ_are_not_folded) {
 
 // 2 x 16,383 steps of a chunk, and so many more of three others, of one rank in place of 16,384.
 TEST(OneRank, a_ring_of_many_ranks_costs_what_one_rank_costs) {
-  Rig rig({{Topology::Ring, 16384}}, {"ring"});
+  Rig rig({{Wiring::ring, 16384}}, {"ring"});
   rig.chunks(4);
-  SimulationJob job = *job_of(Rig({{Topology::Ring, 2}}, {"ring"}),
-                              [](std::uint32_t) { return std::vector{all_reduce(1, 64 * kMiB)}; });
+  SimulationJob job =
+      *job_of(Rig({{Wiring::ring, 2}}, {"ring"}), [](std::uint32_t) { return std::vector{all_reduce(1, 64 * kMiB)}; });
   job.network.dimensions.front().ranks = 16384;
   const RankGraph graph = job.rank_graphs[0];
   job.rank_graphs.assign(16384, graph);

@@ -9,7 +9,7 @@ namespace {
 
 Rig mesh_of_5() {
   Rig rig({}, {});
-  rig.dimensions = {{Topology::FullyConnected, 5, 25, 1}};
+  rig.dimensions = {{Wiring::mesh, 5, 25, 1}};
   rig.use({"ring"});
   rig.groups = {{"7", {3, 1, 0, 2}}};
   return rig;

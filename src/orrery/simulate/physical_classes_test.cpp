@@ -94,8 +94,8 @@ std::vector<NodeRecord> nodes_of(const Shape& shape, const Groups& groups, std::
 
 Rig any_rig(RandomNumbers& random, const Shape& shape) {
   const std::vector<std::string> names = {"ring", "direct", "halvingDoubling", "ring"};
-  std::vector<std::pair<Topology, std::uint32_t>> dimensions;
-  const auto topology = [&] { return static_cast<Topology>(std::array{0, 1, 2, 1, 2}[random.below(5)]); };
+  std::vector<std::pair<Wiring, std::uint32_t>> dimensions;
+  const auto any_wiring = [&] { return static_cast<Wiring>(std::array{0, 1, 2, 1, 2}[random.below(5)]); };
   std::uint32_t inner = 1;
   switch (random.below(4)) {
     case 0: break;
@@ -103,8 +103,8 @@ Rig any_rig(RandomNumbers& random, const Shape& shape) {
     case 2: inner = shape.tp * shape.dp; break;
     case 3: inner = shape.dp % 2 == 0 ? shape.tp * 2 : 1; break;
   }
-  if (inner > 1) { dimensions.emplace_back(topology(), inner); }
-  if (shape.ranks() / inner > 1) { dimensions.emplace_back(topology(), shape.ranks() / inner); }
+  if (inner > 1) { dimensions.emplace_back(any_wiring(), inner); }
+  if (shape.ranks() / inner > 1) { dimensions.emplace_back(any_wiring(), shape.ranks() / inner); }
   std::vector<std::string> algorithms;
   for (std::size_t i = 0; i < dimensions.size(); ++i) { algorithms.push_back(names[random.below(4)]); }
   Rig rig(dimensions, algorithms);
@@ -221,7 +221,7 @@ TEST(PhysicalClasses, jobs_with_one_odd_rank_or_group_have_the_times_of_all_rank
 // Ranks 0 and 1 are partners and neighbours: the messages of both collectives share the link from 0 to 1, but from 1
 // they go to 0 and to 2.
 TEST(PhysicalClasses, collectives_that_share_links_of_some_ranks_only_are_not_folded_to_one_rank) {
-  Rig rig({{Topology::FullyConnected, 8}}, {"ring"});
+  Rig rig({{Wiring::mesh, 8}}, {"ring"});
   rig.physical();
   rig.system.algorithms[static_cast<std::size_t>(Collective::all_reduce)] =
       std::vector{algorithm("halvingDoubling").value()};
@@ -248,7 +248,7 @@ std::string unfolded_because(const Rig& rig, const Nodes& nodes) {
 
 // 2 nodes of 4: tensor-parallel pairs, and messages from the first node to the second.
 TEST(PhysicalClasses, one_rank_of_each_stage_is_simulated) {
-  Rig rig({{Topology::FullyConnected, 4}, {Topology::Switch, 2}}, {"ring", "ring"});
+  Rig rig({{Wiring::mesh, 4}, {Wiring::switched, 2}}, {"ring", "ring"});
   rig.physical();
   rig.groups = {{"1", {0, 1}}, {"2", {2, 3}}, {"3", {4, 5}}, {"4", {6, 7}}};
   static constexpr std::array kNames = {"1", "2", "3", "4"};
@@ -269,7 +269,7 @@ TEST(PhysicalClasses, one_rank_of_each_stage_is_simulated) {
 }
 
 TEST(PhysicalClasses, why_every_rank_is_simulated_is_said) {
-  Rig rig({{Topology::Ring, 4}, {Topology::Switch, 2}}, {"ring", "ring"});
+  Rig rig({{Wiring::ring, 4}, {Wiring::switched, 2}}, {"ring", "ring"});
   rig.physical();
   const auto shift = [](std::uint32_t by) {
     return [by](std::uint32_t rank) {
@@ -289,7 +289,7 @@ TEST(PhysicalClasses, why_every_rank_is_simulated_is_said) {
   static constexpr std::array kNames = {"1", "2", "3", "4"};
   const auto pairs = [](std::uint32_t rank) { return std::vector{all_reduce(1, kMiB, {}, kNames[rank / 2])}; };
   EXPECT_EQ(unfolded_because(rig, pairs), "group 1 has a part of a ring, whose other links it may use");
-  rig.dimensions[0].topology = Topology::FullyConnected;
+  rig.dimensions[0].wiring = Wiring::mesh;
   EXPECT_EQ(unfolded_because(rig, pairs), "");
   EXPECT_EQ(unfolded_because(rig,
                              [&](std::uint32_t rank) {

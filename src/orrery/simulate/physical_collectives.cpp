@@ -139,7 +139,7 @@ std::vector<Extent> PhysicalCollectives::extents(const NodeTask& task, std::uint
     }
     extent.algorithm = (*list)[extent.dimension];
     extent.algorithm.flat = false;
-    const bool has_switch = job_.network.dimensions[extent.dimension].topology == Topology::Switch;
+    const bool has_switch = hardware::has_switch(job_.network.dimensions[extent.dimension].wiring);
     if (extent.algorithm.method == CollectiveAlgorithm::in_switch && (!has_switch || group.is_line)) {
       throw Stop{rank, task.id, "uses inSwitch, but its ranks are not all connected to one Switch of the network"};
     }

@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kHop = 500'000;  // 500 ns
 constexpr std::uint64_t kByte = 20;      // 50 GB/s
 
-using Shape = std::vector<std::pair<Topology, std::uint32_t>>;
+using Shape = std::vector<std::pair<Wiring, std::uint32_t>>;
 using Graphs = std::vector<std::vector<NodeRecord>>;
 
 results::Simulation simulated(const Rig& rig, const Graphs& graphs) {
@@ -44,7 +44,7 @@ Rig any_rig(std::uint32_t most_dimensions = 3) {
   std::vector<std::string> algorithms;
   const std::uint32_t dimensions = 1 + below(most_dimensions);
   for (std::uint32_t i = 0; i < dimensions; ++i) {
-    shape.emplace_back(static_cast<Topology>(below(3)), 2U << below(2));
+    shape.emplace_back(static_cast<Wiring>(below(3)), 2U << below(2));
     algorithms.push_back(names[below(static_cast<std::uint32_t>(names.size()))]);
   }
   Rig rig(shape, algorithms);
@@ -84,8 +84,8 @@ double minimum_sent(CollectiveType type, double bytes, double n) {
 }
 
 double links_of(const RigDimension& dimension) {
-  if (dimension.topology == Topology::FullyConnected) { return dimension.ranks - 1; }
-  return dimension.topology == Topology::Ring && dimension.ranks > 2 ? 2 : 1;
+  if (dimension.wiring == Wiring::mesh) { return dimension.ranks - 1; }
+  return dimension.wiring == Wiring::ring && dimension.ranks > 2 ? 2 : 1;
 }
 
 RC_GTEST_PROP(PhysicalLaw, no_collective_is_faster_than_its_latency_and_its_bytes_allow, ()) {
@@ -97,7 +97,7 @@ RC_GTEST_PROP(PhysicalLaw, no_collective_is_faster_than_its_latency_and_its_byte
   double links = 0, latency = 0;
   for (const RigDimension& dimension : rig.dimensions) {
     links += links_of(dimension);
-    latency += dimension.latency_ns * 1000 * (dimension.topology == Topology::Switch ? 2 : 1);
+    latency += dimension.latency_ns * 1000 * (dimension.wiring == Wiring::switched ? 2 : 1);
   }
   // On average over the ranks: a tree's root sends less than its other ranks.
   const double sent = minimum_sent(type, static_cast<double>(bytes), ranks);
@@ -134,7 +134,7 @@ RC_GTEST_PROP(PhysicalLaw, bytes_on_every_link_are_those_of_the_schedule, ()) {
   RC_PRE(network::refusal(schedule).empty());
   const std::uint64_t block = 1 + below(1000);
   const std::uint64_t bytes = type == CollectiveType::all_gather ? block : block * network::block_count(schedule);
-  const Rig rig = Rig({{Topology::FullyConnected, n}}, {pair->first}).physical();
+  const Rig rig = Rig({{Wiring::mesh, n}}, {pair->first}).physical();
   const auto result = simulated(rig, Graphs(n, {collective(1, type, static_cast<std::int64_t>(bytes))}));
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> expected, sent;
   for (std::uint32_t p = 0; p < n; ++p) {
@@ -278,7 +278,7 @@ RC_GTEST_PROP(PhysicalLaw, messages_translated_along_a_torus_take_the_same_time,
 
 RC_GTEST_PROP(PhysicalLaw, ranks_of_a_switch_are_interchangeable, ()) {
   const std::uint32_t ranks = 2 + below(8), count = below(40);
-  Rig rig = Rig({{static_cast<Topology>(1 + below(2)), ranks}}, {"direct"}).physical();
+  Rig rig = Rig({{static_cast<Wiring>(1 + below(2)), ranks}}, {"direct"}).physical();
   rig.system.rendezvous = below(2) == 0;
   const Traffic made = traffic(ranks, count);
   std::vector<std::uint32_t> same(ranks);
@@ -307,7 +307,7 @@ RC_GTEST_PROP(PhysicalLaw, skewed_collectives_translated_along_a_torus_take_the_
 
 // Through switches and full meshes, which do not change under any permutation of the ranks.
 RC_GTEST_PROP(PhysicalLaw, skewed_halving_and_doubling_with_ranks_permuted_by_an_xor_takes_the_same_time, ()) {
-  Rig rig = Rig({{static_cast<Topology>(1 + below(2)), 2U << below(3)}, {static_cast<Topology>(1 + below(2)), 4}},
+  Rig rig = Rig({{static_cast<Wiring>(1 + below(2)), 2U << below(3)}, {static_cast<Wiring>(1 + below(2)), 4}},
                 {"halvingDoubling", "halvingDoubling"})
                 .physical()
                 .chunks(1 + below(4));
@@ -325,7 +325,7 @@ RC_GTEST_PROP(PhysicalLaw, skewed_halving_and_doubling_with_ranks_permuted_by_an
 TEST(Sweep, concurrent_simulations_have_the_same_results_as_sequential_ones) {
   std::vector<SimulationJob> jobs;
   for (std::uint32_t i = 0; i < 12; ++i) {
-    Rig rig({{Topology::Ring, 4}, {Topology::Switch, 2 + i % 3}}, {i % 2 == 0 ? "ring" : "direct", "direct"});
+    Rig rig({{Wiring::ring, 4}, {Wiring::switched, 2 + i % 3}}, {i % 2 == 0 ? "ring" : "direct", "direct"});
     rig.chunks(1 + i);
     if (i % 2 == 1) { rig.physical(); }
     const auto graph = [&](std::uint32_t rank) {

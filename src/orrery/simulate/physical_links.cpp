@@ -33,7 +33,7 @@ Links::Links(const Network& network, double memory_gb, bool counts) : ranks_(net
   std::uint32_t stride = 1, count = 0;
   for (const NetworkDimension& given : network.dimensions) {
     Dimension& dimension = dimensions_.emplace_back();
-    dimension.topology = given.topology;
+    dimension.wiring = given.wiring;
     dimension.ranks = given.ranks;
     dimension.stride = stride;
     dimension.by_ranks = engine::Divisor(given.ranks);
@@ -41,7 +41,7 @@ Links::Links(const Network& network, double memory_gb, bool counts) : ranks_(net
     dimension.first_link = count;
     dimension.latency = up_to_picoseconds(given.latency_ns);
     dimension.rate = rate_of(given.bytes_per_second);
-    if (given.topology == Topology::FullyConnected) {
+    if (given.wiring == Wiring::mesh) {
       dimension.rows.resize(ranks_);
     } else {
       count += 2 * ranks_;
@@ -63,11 +63,11 @@ Links::Links(const Network& network, double memory_gb, bool counts) : ranks_(net
 
 // Links of rings and switches are created at the start: two for each rank.
 void Links::set_link_ends(const Dimension& dimension, std::uint8_t number) {
-  if (dimension.topology == Topology::FullyConnected) { return; }
+  if (dimension.wiring == Wiring::mesh) { return; }
   const std::uint32_t n = dimension.ranks;
   for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
     const std::uint32_t here = dimension.coordinate(rank), line = rank - here * dimension.stride;
-    const bool ring = dimension.topology == Topology::Ring;
+    const bool ring = dimension.wiring == Wiring::ring;
     Link& forth = links_[dimension.first_link + 2 * rank];
     Link& back = links_[dimension.first_link + 2 * rank + 1];
     forth.dimension = back.dimension = number;
@@ -95,13 +95,16 @@ std::uint32_t Links::own_link(Dimension& dimension, std::uint8_t number, std::ui
 
 std::uint32_t Links::next_link(Dimension& dimension, std::uint8_t number, const Transfer& transfer) {
   const std::uint32_t n = dimension.ranks;
-  if (dimension.topology == Topology::Switch && !transfer.in_switch) { return dimension.first_link + 2 * transfer.at; }
+  if hardware {
+    ::has_switch((dimension.wiring) && !transfer.in_switch) { return dimension.first_link + 2 * transfer.at; }
+  }
   const std::uint32_t from = dimension.coordinate(transfer.at), to = dimension.coordinate(transfer.target);
   const std::uint32_t behind = transfer.at - from * dimension.stride + to * dimension.stride;
-  switch (dimension.topology) {
-    case Topology::FullyConnected: return own_link(dimension, number, transfer.at, behind);
-    case Topology::Switch: return dimension.first_link + 2 * (is_folded_ ? image(behind) : behind) + 1;
-    case Topology::Ring: break;
+  switch (dimension.wiring) {
+    case Wiring::mesh: return own_link(dimension, number, transfer.at, behind);
+    case Wiring::rails:
+    case Wiring::switched: return dimension.first_link + 2 * (is_folded_ ? image(behind) : behind) + 1;
+    case Wiring::ring: break;
   }
   const std::uint32_t ahead = to >= from ? to - from : to + n - from;
   const bool back = n - ahead < ahead;  // equal distances: forward
@@ -110,7 +113,7 @@ std::uint32_t Links::next_link(Dimension& dimension, std::uint8_t number, const 
 
 std::uint32_t Links::next_link(const Transfer& transfer) {
   const Dimension& first = dimensions_[transfer.dimension];
-  if (first.topology == Topology::Ring) {  // most often to a neighbour
+  if (first.wiring == Wiring::ring) {  // most often to a neighbour
     const std::uint32_t forth = first.first_link + 2 * transfer.at;
     if (links_[forth].to == transfer.target) { return forth; }
     if (links_[forth + 1].to == transfer.target) { return forth + 1; }
@@ -350,7 +353,7 @@ void Links::request_next(std::uint32_t next, std::span<const std::uint32_t> tran
 // Of a transfer in a switch, the link to its target; else those of its rank in its dimension.
 void Links::prefetch_next(const Transfer& transfer) const {
   const Dimension& dimension = dimensions_[transfer.dimension];
-  if (dimension.topology == Topology::FullyConnected) { return; }
+  if (dimension.wiring == Wiring::mesh) { return; }
   std::uint32_t rank = transfer.at;
   if (transfer.in_switch) {
     rank =
@@ -358,14 +361,14 @@ void Links::prefetch_next(const Transfer& transfer) const {
   }
   const std::uint32_t link = dimension.first_link + 2 * rank;
   if (!transfer.in_switch) { prefetch(link); }
-  if (transfer.in_switch || dimension.topology == Topology::Ring) { prefetch(link + 1); }
+  if (transfer.in_switch || dimension.wiring == Wiring::ring) { prefetch(link + 1); }
 }
 
 void Links::prefetch_own(std::uint32_t rank, std::uint32_t number) const {
   const Dimension& dimension = dimensions_[number];
-  if (dimension.topology == Topology::FullyConnected) { return; }
+  if (dimension.wiring == Wiring::mesh) { return; }
   prefetch(dimension.first_link + 2 * rank);
-  if (dimension.topology == Topology::Ring) { prefetch(dimension.first_link + 2 * rank + 1); }
+  if (dimension.wiring == Wiring::ring) { prefetch(dimension.first_link + 2 * rank + 1); }
 }
 
 // ---- log -----------------------------------------------------------------------------------------------------------
@@ -417,16 +420,17 @@ std::vector<results::SimulatedLink> Links::counts() const {
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
       const std::uint32_t here = dimension.coordinate(rank), n = dimension.ranks;
       const std::uint32_t line = rank - here * dimension.stride;
-      switch (dimension.topology) {
-        case Topology::Ring:
+      switch (dimension.wiring) {
+        case Wiring::ring:
           add(dimension.first_link + 2 * rank, rank, line + (here + 1) % n * dimension.stride);
           add(dimension.first_link + 2 * rank + 1, rank, line + (here + n - 1) % n * dimension.stride);
           break;
-        case Topology::Switch:
+        case Wiring::rails:
+        case Wiring::switched:
           add(dimension.first_link + 2 * rank, rank, results::SimulatedLink::kSwitch);
           add(dimension.first_link + 2 * rank + 1, results::SimulatedLink::kSwitch, rank);
           break;
-        case Topology::FullyConnected:
+        case Wiring::mesh:
           for (std::uint32_t to = 0; dimension.rows[rank] && to < n; ++to) {
             const std::uint32_t number = dimension.rows[rank][to];
             if (number != kNone) { add(number, rank, line + to * dimension.stride); }

@@ -106,7 +106,7 @@ class Links {
   [[nodiscard]] std::uint32_t image(std::uint32_t rank) const { return images_.empty() ? 0 : images_[rank]; }
   // A rank's transfers along the dimension start on one link.
   [[nodiscard]] bool starts_on_one_link(std::uint32_t dimension) const {
-    return dimensions_[dimension].topology == Topology::Switch;
+    return hardware::has_switch(dimensions_[dimension].wiring);
   }
 
   [[nodiscard]] Transfer& operator[](std::uint32_t transfer) { return transfers_[transfer]; }
@@ -163,7 +163,7 @@ class Links {
     std::uint64_t bytes = 0, busy = 0, messages = 0, queued = 0;
   };
   struct Dimension {
-    Topology topology = Topology::Ring;
+    Wiring wiring = Wiring::ring;
     std::uint32_t ranks = 1, stride = 1;
     engine::Divisor by_ranks, by_stride;
     std::uint32_t first_link = 0;

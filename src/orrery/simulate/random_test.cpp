@@ -13,11 +13,11 @@ namespace {
 Rig rig_of(RandomNumbers& random) {
   const std::vector<std::string> names = {"ring",    "direct",          "direct1",         "direct2",
                                           "direct3", "halvingDoubling", "doubleBinaryTree"};
-  std::vector<std::pair<Topology, std::uint32_t>> shape;
+  std::vector<std::pair<Wiring, std::uint32_t>> shape;
   std::vector<std::string> algorithms;
   const std::uint32_t dimensions = 1 + random.below(3);
   for (std::uint32_t i = 0; i < dimensions; ++i) {
-    shape.emplace_back(static_cast<Topology>(random.below(3)), 2U << random.below(dimensions == 1 ? 3 : 2));
+    shape.emplace_back(static_cast<Wiring>(random.below(3)), 2U << random.below(dimensions == 1 ? 3 : 2));
     algorithms.push_back(names[random.below(static_cast<std::uint32_t>(names.size()))]);
   }
   Rig rig(shape, algorithms);

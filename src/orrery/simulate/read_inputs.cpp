@@ -6,6 +6,7 @@
 #include <cmath>
 #include <string>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -21,7 +22,9 @@ namespace {
 
 constexpr std::uint64_t kMaxRanks = std::uint64_t{1} << 24;
 
-constexpr std::array<std::string_view, 3> kTopologies = {"Ring", "FullyConnected", "Switch"};
+constexpr std::array<std::pair<std::string_view, Wiring>, 3> kWirings = {
+    {{"Ring", Wiring::ring}, {"FullyConnected", Wiring::mesh}, {"Switch", Wiring::switched}}};
+constexpr std::array<std::string_view, 3> kTopologies = {kWirings[0].first, kWirings[1].first, kWirings[2].first};
 constexpr std::array<std::string_view, 4> kArrangements = {"NO_MEMORY_EXPANSION", "PER_NPU_MEMORY_EXPANSION",
                                                            "PER_NODE_MEMORY_EXPANSION", "MEMORY_POOL"};
 
@@ -36,9 +39,7 @@ double bandwidth_unit(Semantics semantics) {
 
 void read_dimension(ForeignFile& file, NetworkDimension& dimension, const Node& topology, const Node& count,
                     const Node& bandwidth, const Node& latency) {
-  if (const auto which = file.choice(topology, "topology", kTopologies)) {
-    dimension.topology = static_cast<Topology>(*which);
-  }
+  if (const auto which = file.choice(topology, "topology", kTopologies)) { dimension.wiring = kWirings[*which].second; }
   if (const auto ranks = file.real(count, "npus_count")) {
     if (*ranks < 2 || *ranks > static_cast<double>(kMaxRanks) || *ranks != std::trunc(*ranks)) {
       file.add_error(count.place, fmt::format("npus_count is {}; valid: a whole number of at least 2", count.scalar));
@@ -81,7 +82,13 @@ Group read_group(const config::Member& member, std::uint32_t ranks, Failure& fai
 
 }  // namespace
 
-std::string_view name_of(Topology topology) { return kTopologies[static_cast<std::size_t>(topology)]; }
+std::string_view name_of(Wiring wiring) {
+  if (wiring == Wiring::rails) { wiring = Wiring::switched; }
+  const auto* const found =
+      std::find_if(kWirings.begin(), kWirings.end(), [&](const auto& known) { return known.second == wiring; });
+  ORRERY_ASSERT(found != kWirings.end());
+  return found->first;
+}
 
 std::uint32_t Network::ranks() const {
   std::uint32_t product = 1;

@@ -12,7 +12,7 @@ namespace {
 
 // Kernels of 100 us, host nodes of 10 us; rank 1 is 1.5 times as slow.
 TEST(Stragglers, take_longer_for_kernels_only) {
-  const Rig rig = Rig({{Topology::Switch, 2}}, {"direct"}).physical();
+  const Rig rig = Rig({{Wiring::switched, 2}}, {"direct"}).physical();
   auto job = job_of(rig, [](std::uint32_t) { return std::vector{compute(1, 100), on_host(compute(2, 10, {1}))}; });
   ASSERT_TRUE(job);
   ASSERT_TRUE(slow_ranks(*job, std::array{Straggler{1, 1, 1.5}}));
@@ -20,7 +20,7 @@ TEST(Stragglers, take_longer_for_kernels_only) {
 }
 
 TEST(Stragglers, must_be_ranks_of_the_job) {
-  const Rig rig = Rig({{Topology::Switch, 2}}, {"direct"}).physical();
+  const Rig rig = Rig({{Wiring::switched, 2}}, {"direct"}).physical();
   auto job = job_of(rig, [](std::uint32_t) { return std::vector{compute(1, 100)}; });
   ASSERT_TRUE(job);
   const auto slowed = slow_ranks(*job, std::array{Straggler{1, 2, 1.5}});

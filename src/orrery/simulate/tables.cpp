@@ -252,7 +252,7 @@ std::vector<results::SimulatedDimension> dimensions_of(const Network& network,
   for (const NetworkDimension& dimension : network.dimensions) {
     results::SimulatedDimension made;
     made.dimension = static_cast<std::uint32_t>(dimensions.size());
-    made.topology = name_of(dimension.topology);
+    made.topology = name_of(dimension.wiring);
     made.ranks = dimension.ranks;
     dimensions.push_back(std::move(made));
   }

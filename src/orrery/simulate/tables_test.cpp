@@ -27,7 +27,7 @@ constexpr std::int64_t kMicrosecond = 53'688;
 
 // Rank 0 computes 5 us and sends; rank 1 computes 1 us, and its receive runs from the start.
 TEST(Tables, a_receive_whose_message_has_not_departed_is_waiting_and_idle) {
-  const auto rig = Rig({{Topology::FullyConnected, 2}}, {"ring"});
+  const auto rig = Rig({{Wiring::mesh, 2}}, {"ring"});
   const auto tables = tables_of(rig, [](std::uint32_t rank) {
     if (rank == 0) { return std::vector{compute(1, 5), send(2, 1, kMicrosecond, {1})}; }
     return std::vector{compute(1, 1), receive(2, 0, kMicrosecond)};
@@ -44,7 +44,7 @@ TEST(Tables, a_receive_whose_message_has_not_departed_is_waiting_and_idle) {
 
 // Of two messages with the same sender, tag and size the second receive gets the second.
 TEST(Tables, the_second_receive_waits_for_the_second_send) {
-  const auto rig = Rig({{Topology::FullyConnected, 2}}, {"ring"});
+  const auto rig = Rig({{Wiring::mesh, 2}}, {"ring"});
   const auto tables = tables_of(rig, [](std::uint32_t rank) {
     if (rank == 0) { return std::vector{send(1, 1, kMicrosecond), compute(2, 10, {1}), send(3, 1, kMicrosecond, {2})}; }
     return std::vector{receive(1, 0, kMicrosecond), receive(2, 0, kMicrosecond)};
@@ -57,7 +57,7 @@ TEST(Tables, the_second_receive_waits_for_the_second_send) {
 
 // Two requests to the memory of one node are serialized: 100 ns + 50 B/ns each. A host node runs concurrently.
 TEST(Tables, memory_and_host_time_do_not_count_as_communication) {
-  auto rig = Rig({{Topology::FullyConnected, 2}}, {"ring"});
+  auto rig = Rig({{Wiring::mesh, 2}}, {"ring"});
   rig.memory = {memory::Arrangement::PER_NODE_MEMORY_EXPANSION, 100, 50, 2};
   const auto tables = tables_of(rig, [](std::uint32_t) {
     return std::vector{memory_access(1, NodeType::mem_load, 45'000), on_host(compute(2, 1))};
@@ -113,7 +113,7 @@ TEST(Tables, bytes_on_every_link_are_those_of_the_schedule) {
         // ASTRA-sim's ring all-to-all goes n (n - 1) / 2 times to the next neighbour, a schedule of its own.
         const bool has_own_schedule = operation == Collective::all_to_all && algorithm != CollectiveAlgorithm::direct;
         if (has_own_schedule || !network::refusal(schedule).empty()) { continue; }
-        auto rig = Rig({{Topology::FullyConnected, n}}, {name}).aware();
+        auto rig = Rig({{Wiring::mesh, n}}, {name}).aware();
         const std::uint64_t size = operation == Collective::all_gather ? block : block * n;
         const auto tables = tables_of(rig, collective(1, type, static_cast<std::int64_t>(size)));
         EXPECT_EQ(bytes_of(tables), bytes_of(schedule, block)) << name << " " << n;
@@ -124,7 +124,7 @@ TEST(Tables, bytes_on_every_link_are_those_of_the_schedule) {
 
 // Ring of 4, 64 KiB, ring all-reduce: six messages of 16 KiB to the next rank, none to the one before.
 TEST(Tables, a_ring_uses_one_direction) {
-  const auto tables = tables_of(Rig({{Topology::Ring, 4}}, {"ring"}).aware(), all_reduce(1, 65536));
+  const auto tables = tables_of(Rig({{Wiring::ring, 4}}, {"ring"}).aware(), all_reduce(1, 65536));
   EXPECT_EQ(bytes_of(tables), (Pairs{{{0, 1}, 98304}, {{1, 2}, 98304}, {{2, 3}, 98304}, {{3, 0}, 98304}}));
   EXPECT_EQ(tables.links[0].messages, 6U);
   EXPECT_EQ(tables.links[0].busy_ps, 6U * 305'000);  // 16384 / 53.687
@@ -135,7 +135,7 @@ TEST(Tables, a_ring_uses_one_direction) {
 
 // Ranks 1 and 2 send 53688 B (1000 ns) to rank 0 at the same time: on the link from the switch one waits for the other.
 TEST(Tables, queued_time_is_the_time_that_messages_wait_for_a_link) {
-  const auto tables = tables_of(Rig({{Topology::Switch, 3}}, {"ring"}).aware(), [](std::uint32_t rank) {
+  const auto tables = tables_of(Rig({{Wiring::switched, 3}}, {"ring"}).aware(), [](std::uint32_t rank) {
     if (rank > 0) { return std::vector{send(1, 0, kMicrosecond)}; }
     return std::vector{receive(1, 1, kMicrosecond), receive(2, 2, kMicrosecond)};
   });
@@ -156,7 +156,7 @@ TEST(Tables, queued_time_is_the_time_that_messages_wait_for_a_link) {
 // 4 x 2, 1 MiB, localBWAware: dimension 0 reduce-scatters and all-gathers, 3 quarters of the buffer each; dimension 1
 // all-reduces the remaining quarter in 2 messages of an eighth. Eight ranks.
 TEST(Tables, bytes_of_a_dimension_are_those_of_its_phases) {
-  const auto tables = tables_of(Rig({{Topology::Ring, 4}, {Topology::Ring, 2}}, {"ring", "ring"}), all_reduce(1, kMiB));
+  const auto tables = tables_of(Rig({{Wiring::ring, 4}, {Wiring::ring, 2}}, {"ring", "ring"}), all_reduce(1, kMiB));
   ASSERT_EQ(tables.dimensions.size(), 2U);
   EXPECT_EQ(tables.dimensions[0].bytes, 8U * 6 * (kMiB / 4));
   EXPECT_EQ(tables.dimensions[0].messages, 8U * 6);
@@ -165,7 +165,7 @@ TEST(Tables, bytes_of_a_dimension_are_those_of_its_phases) {
 
 // Without congestion, links have the bytes of the messages whose routes cross them: the same as with it.
 TEST(Tables, links_without_congestion_have_the_bytes_of_links_with_it) {
-  for (const Topology topology : {Topology::Ring, Topology::FullyConnected, Topology::Switch}) {
+  for (const Wiring wiring : {Wiring::ring, Wiring::mesh, Wiring::switched}) {
     for (const char* name : {"ring", "direct", "halvingDoubling"}) {
       const Rig rig = Rig({{topology, 8}}, {name}).chunks(3);
       Rig aware = rig;
@@ -182,7 +182,7 @@ TEST(Tables, links_without_congestion_have_the_bytes_of_links_with_it) {
 // Ring of 4 x Switch of 2, from rank 5 (1 on the ring of the second group) to rank 7: over rank 6. From 0 to 4: the
 // switch.
 TEST(Tables, links_of_several_dimensions_are_those_of_the_dimension_that_counts) {
-  const auto rig = Rig({{Topology::Ring, 4}, {Topology::Switch, 2}}, {"ring", "ring"});
+  const auto rig = Rig({{Wiring::ring, 4}, {Wiring::switched, 2}}, {"ring", "ring"});
   const auto tables = tables_of(rig, [](std::uint32_t rank) {
     std::vector<NodeRecord> nodes = {compute(1, 1)};
     if (rank == 5) { nodes.push_back(send(2, 7, 100)); }
@@ -198,7 +198,7 @@ TEST(Tables, links_of_several_dimensions_are_those_of_the_dimension_that_counts)
 }
 
 TEST(Tables, a_collective_lasts_from_its_first_start_to_its_last_end) {
-  auto rig = Rig({{Topology::FullyConnected, 4}}, {"direct"});
+  auto rig = Rig({{Wiring::mesh, 4}}, {"direct"});
   rig.groups = {{"7", {0, 1}}};
   const auto tables = tables_of(rig, [](std::uint32_t rank) {
     std::vector<NodeRecord> nodes = {compute(1, rank + 1), all_reduce(2, 4096, {1})};

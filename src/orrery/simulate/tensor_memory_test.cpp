@@ -23,7 +23,7 @@ TEST(TensorMemory, tensors_live_from_their_writer_to_their_last_reader) {
   const std::string w = list_of({"w", "100"}), x = list_of({"x", "40"}), y = list_of({"y", "8"}),
                     z = list_of({"z", "1"}), wx = list_of({"w", "100", "x", "40"}),
                     wy = list_of({"w", "100", "y", "8"}), none = list_of({});
-  Rig rig({{Topology::Ring, 2}}, {"ring"});
+  Rig rig({{Wiring::ring, 2}}, {"ring"});
   const std::vector<NodeRecord> nodes = {with_tensors(compute(1, 10), w, x), with_tensors(compute(2, 20, {1}), wx, y),
                                          with_tensors(compute(3, 30, {2}), wy, z), compute(4, 40, {3})};
   SimulationJob job = job_of(rig, [&](std::uint32_t) { return std::vector{nodes[0]}; }).value();
@@ -43,7 +43,7 @@ TEST(TensorMemory, tensors_live_from_their_writer_to_their_last_reader) {
 }
 
 TEST(TensorMemory, graphs_without_tensors_are_an_error) {
-  Rig rig({{Topology::Ring, 2}}, {"ring"});
+  Rig rig({{Wiring::ring, 2}}, {"ring"});
   SimulationJob job = job_of(rig, [](std::uint32_t) { return std::vector{compute(1, 1)}; }).value();
   job.memory_over_time = true;
   const auto whole = complete(job);

@@ -117,7 +117,7 @@ constexpr std::int64_t kMiB = 1 << 20;
 
 // As in a network file, whose unit of bandwidth depends on the semantics: 2^30 or 10^9 bytes per second.
 struct RigDimension {
-  Topology topology = Topology::Ring;
+  Wiring wiring = Wiring::ring;
   std::uint32_t ranks = 2;
   double bandwidth = 50;
   double latency_ns = 500;
@@ -133,8 +133,8 @@ struct Rig {
   memory::Expansion memory;
   std::vector<Group> groups;
 
-  Rig(std::vector<std::pair<Topology, std::uint32_t>> shape, const std::vector<std::string>& algorithms) {
-    for (const auto& [topology, ranks] : shape) { dimensions.push_back({topology, ranks}); }
+  Rig(std::vector<std::pair<Wiring, std::uint32_t>> shape, const std::vector<std::string>& algorithms) {
+    for (const auto& [wiring, ranks] : shape) { dimensions.push_back({wiring, ranks}); }
     system.optimization = Optimization::localBWAware;
     system.local_memory_gb = 1600;
     use(algorithms);
@@ -170,7 +170,7 @@ inline Result<SimulationJob> job_of(const Rig& rig, const Nodes& nodes) {
   job.tables = job.spans = rig.semantics == Semantics::physical;
   const double unit = rig.semantics == Semantics::physical ? 1e9 : static_cast<double>(1U << 30U);
   for (const RigDimension& each : rig.dimensions) {
-    job.network.dimensions.push_back({each.topology, each.ranks, each.bandwidth * unit, each.latency_ns});
+    job.network.dimensions.push_back({each.wiring, each.ranks, each.bandwidth * unit, each.latency_ns});
   }
   job.system = rig.system;
   job.memory = rig.memory;

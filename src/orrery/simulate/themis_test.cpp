@@ -13,16 +13,16 @@
 namespace orrery::simulate::test::themis_test {
 namespace {
 
-constexpr auto kRing = Topology::Ring;
-constexpr auto kFull = Topology::FullyConnected;
-constexpr auto kSwitch = Topology::Switch;
+constexpr auto kRing = Wiring::ring;
+constexpr auto kFull = Wiring::mesh;
+constexpr auto kSwitch = Wiring::switched;
 
 using Order = std::vector<std::uint32_t>;
 
-Network network_of(const std::vector<std::tuple<Topology, std::uint32_t, double>>& dimensions) {
+Network network_of(const std::vector<std::tuple<Wiring, std::uint32_t, double>>& dimensions) {
   Network network;
-  for (const auto& [topology, ranks, bandwidth] : dimensions) {
-    network.dimensions.push_back({topology, ranks, bandwidth});
+  for (const auto& [wiring, ranks, bandwidth] : dimensions) {
+    network.dimensions.push_back({wiring, ranks, bandwidth});
   }
   return network;
 }

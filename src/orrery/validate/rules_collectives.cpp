@@ -120,7 +120,7 @@ void fill_host(hardware::Cluster& cluster, const CollectiveRow& row, bool shared
   for (std::size_t d = 0; d + 1 < cluster.dimensions.size(); ++d) {
     auto& dimension = cluster.dimensions[d];
     const bool last = d + 2 == cluster.dimensions.size();
-    if (dimension.wiring == hardware::Wiring::mesh && rest <= dimension.size) { return; }
+    if (hardware::has_pair_links(dimension.wiring) && rest <= dimension.size) { return; }
     dimension.size = last ? rest : std::min(rest, dimension.size);
     rest = std::max<std::int64_t>(1, rest / dimension.size);
   }

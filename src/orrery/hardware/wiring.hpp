@@ -1,0 +1,32 @@
+// How the devices of one dimension of a network are joined, and what follows from it: the one place that says so, for
+// the closed form, the simulator and descriptions of networks. Others ask the functions below.
+#pragma once
+
+#include <cstdint>
+
+namespace orrery::hardware {
+
+enum class Wiring : std::uint8_t {
+  ring,      // links to two neighbours, both directions; a part of the ring is a line and has half the bandwidth
+  mesh,      // a link for every pair: k peers get k / (size - 1) of a device's bandwidth
+  switched,  // every device has its full bandwidth into one switch
+  rails,     // device i of every node connects to switch fabric i through its own NIC
+};
+
+// Devices send through ports of a switch; otherwise over links to other devices.
+[[nodiscard]] constexpr bool has_switch(Wiring wiring) { return wiring == Wiring::switched || wiring == Wiring::rails; }
+// A link for every pair. Bandwidth of a link follows from the number of devices: the dimension needs a size.
+[[nodiscard]] constexpr bool has_pair_links(Wiring wiring) { return wiring == Wiring::mesh; }
+// Links lead to neighbours only, and traffic to others passes devices.
+[[nodiscard]] constexpr bool has_neighbours_only(Wiring wiring) { return wiring == Wiring::ring; }
+// Ports are NICs of nodes.
+[[nodiscard]] constexpr bool joins_nodes(Wiring wiring) { return wiring == Wiring::rails; }
+
+// Links of one of `size` devices.
+[[nodiscard]] std::int64_t links_of_device(Wiring wiring, std::int64_t size);
+// Links between a device and one that it sends to: neighbours, or devices of one switch.
+[[nodiscard]] constexpr int links_to_peer(Wiring wiring) { return has_switch(wiring) ? 2 : 1; }
+// Part of a device's bandwidth to the other members of a group of `members` of `size` devices.
+[[nodiscard]] double bandwidth_part(Wiring wiring, std::int64_t size, std::int64_t members);
+
+}  // namespace orrery::hardware
