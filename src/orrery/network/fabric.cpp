@@ -169,6 +169,183 @@ CollectiveAlgorithm Fabric::links_only(int dimension) const {
   return hardware::has_pair_links(wiring) ? CollectiveAlgorithm::direct : CollectiveAlgorithm::ring;
 }
 
+// NCCL broadcasts along rings only (its tuning of algorithms, src/graph/tuning.cc, read 2026-11).
+bool Fabric::offers_tree(Collective collective, const Extent& outermost) const {
+  return collective == Collective::all_reduce && has_library_trees(cluster_, outermost.dimension);
+}
+
+// Between nodes, libraries build as many rings through all members as a node has members, each with a part of the
+// buffer. Every member's NIC is the egress of its node in one of them.
+bool Fabric::offers_flat_ring(Collective collective, const Extents& extents) const {
+  const bool has_flat_ring = collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+                             collective == Collective::all_gather;
+  return has_flat_ring && extents.size() > 1 && std::all_of(extents.begin(), extents.end(), [&](const Extent& extent) {
+           return has_flat_rings(cluster_.dimensions[static_cast<std::size_t>(extent.dimension)].wiring);
+         });
+}
+
+// One recipe for an algorithm that was requested by name, and for all_to_all.
+Fabric::Recipes Fabric::named_recipe(const Extents& extents, CollectiveAlgorithm requested) const {
+  Recipe recipe{};
+  for (std::size_t e = 0; e < extents.size(); ++e) {
+    recipe[e] = requested;
+    if (requested == CollectiveAlgorithm::tree && e + 1 < extents.size()) { recipe[e] = CollectiveAlgorithm::ring; }
+    if (requested == CollectiveAlgorithm::automatic) {
+      recipe[e] = feasible(CollectiveAlgorithm::direct, extents[e].dimension) ? CollectiveAlgorithm::direct
+                                                                              : CollectiveAlgorithm::ring;
+    }
+    if (!feasible(recipe[e], extents[e].dimension)) { return {}; }
+  }
+  Recipes found;
+  found.push_back(recipe);
+  return found;
+}
+
+// The combinations that are compared: one choice for all inner extents (in_switch where the switch can reduce, links
+// elsewhere) times one for the outermost.
+Fabric::Recipes Fabric::recipes(Collective collective, const Extents& extents, CollectiveAlgorithm requested) const {
+  const bool is_free_choice =
+      requested == CollectiveAlgorithm::automatic || requested == CollectiveAlgorithm::in_switch;
+  if (!is_free_choice || collective == Collective::all_to_all) { return named_recipe(extents, requested); }
+  const std::size_t outermost = extents.size() - 1;
+  const Extent& outer = extents[outermost];
+  const bool tree = offers_tree(collective, outer);
+  const bool outer_switch = feasible(CollectiveAlgorithm::in_switch, outer.dimension);
+  const bool flat = requested == CollectiveAlgorithm::automatic && offers_flat_ring(collective, extents);
+  Recipes found;
+  if (flat) {
+    Recipe ring{};
+    ring.fill(CollectiveAlgorithm::flat_ring);
+    found.push_back(ring);
+  }
+  for (const bool inside : {false, true}) {
+    Recipe recipe{};
+    bool switched = false;
+    for (std::size_t e = 0; e < outermost; ++e) {
+      const bool here = inside && feasible(CollectiveAlgorithm::in_switch, extents[e].dimension);
+      recipe[e] = here ? CollectiveAlgorithm::in_switch : links_only(extents[e].dimension);
+      switched = switched || here;
+    }
+    if (inside && !switched) { continue; }
+    const auto add = [&](CollectiveAlgorithm algorithm) {
+      recipe[outermost] = algorithm;
+      if (requested == CollectiveAlgorithm::automatic || switched || algorithm == requested) {
+        found.push_back(recipe);
+      }
+    };
+    if (!flat) { add(CollectiveAlgorithm::ring); }
+    if (links_only(outer.dimension) == CollectiveAlgorithm::direct) { add(CollectiveAlgorithm::direct); }
+    if (tree) { add(CollectiveAlgorithm::tree); }
+    if (outer_switch) { add(CollectiveAlgorithm::in_switch); }
+  }
+  return found;
+}
+
+// The cheapest so far, without its terms.
+struct Fabric::Candidate {
+  Seconds time = infinite<Seconds>();
+  ChunkedSchedule chunked;
+  std::int64_t chunks = 1;
+  std::size_t protocol = 0;
+};
+
+// Replaces `best` if some protocol of the outermost link class is cheaper; `chunks` = 0 chooses the chunk count too.
+bool Fabric::improve(const ScheduleShape& shape, std::int64_t chunks, Candidate& best) const {
+  bool improved = false;
+  for (std::size_t protocol = 0; protocol < names_.size(); ++protocol) {
+    if (has_protocol_[static_cast<std::size_t>(shape.outermost) * names_.size() + protocol] == 0) { continue; }
+    if (!library_uses(*this, shape, protocol)) { continue; }
+    const ChunkedSchedule chunked = chunked_schedule(*this, shape, protocol);
+    Chunking chosen{chunks, Seconds()};
+    if (chunks == 0) {
+      const PortBounds bounds = port_bounds(chunked);
+      const double limit = (best.time - chunked.base).value();
+      if (std::any_of(bounds.begin(), bounds.end(), [=](const PortBound& port) { return port.excludes(limit); })) {
+        continue;
+      }
+      chosen = best_chunks(chunked, bounds);
+    } else {
+      chosen.time = chunked_total(chunked, chunks);
+    }
+    if (chunked.base + chosen.time >= best.time) { continue; }
+    best = {chunked.base + chosen.time, chunked, chosen.chunks, protocol};
+    improved = true;
+  }
+  return improved;
+}
+
+Price Fabric::price_of(const Candidate& candidate, CollectiveAlgorithm algorithm) const {
+  const ChunkedTime terms = chunked_time(candidate.chunked, candidate.chunks);
+  const Seconds base = candidate.chunked.base;
+  return {base + terms.total(),
+          base,
+          terms.latency,
+          terms.bandwidth,
+          terms.reduction,
+          algorithm,
+          names_[candidate.protocol],
+          candidate.chunks};
+}
+
+Fabric::Choice Fabric::cheapest(Collective collective, Bytes bytes, const Group& group,
+                                CollectiveAlgorithm algorithm) const {
+  Choice choice;
+  const Extents extents = effective_extents(group);
+  if (extents.empty() || bytes <= Bytes()) { return choice; }
+  for (const Extent& extent : extents) {
+    ORRERY_ASSERT(extent.dimension >= 0 && static_cast<std::size_t>(extent.dimension) < cluster_.dimensions.size());
+  }
+  const bool rings_only = !group.regular && collective != Collective::all_to_all;
+  Candidate best;
+  CollectiveAlgorithm label = algorithm;
+  for (const Recipe& recipe : recipes(collective, extents, rings_only ? CollectiveAlgorithm::ring : algorithm)) {
+    const Schedule schedule = make_schedule(collective, recipe, bytes, group);
+    if (schedule.phases.empty() || !improve(shape_of(schedule), 0, best)) { continue; }
+    choice.recipe = recipe;
+    label = algorithm_of(schedule);
+  }
+  choice.price.time = infinite<Seconds>();
+  choice.price.algorithm = algorithm;
+  if (best.time < infinite<Seconds>()) { choice.price = price_of(best, label); }
+  choice.protocol = best.protocol;
+  return choice;
+}
+
+Price Fabric::price(Collective collective, Bytes bytes, const Group& group, CollectiveAlgorithm algorithm) const {
+  Price price = link_price(collective, bytes, group, algorithm);
+  if (trees_ == nullptr || algorithm != CollectiveAlgorithm::automatic) { return price; }
+  const auto traffic = tree_traffic(collective, bytes, group, price.time);
+  if (!traffic) { return price; }
+  Price in_trees = traffic->price;
+  if (in_trees.protocol.empty()) { in_trees.protocol = price.protocol; }
+  return in_trees;
+}
+
+std::optional<Traffic> Fabric::tree_traffic(Collective collective, Bytes bytes, const Group& group,
+                                            Seconds otherwise) const {
+  if (trees_ == nullptr || bytes <= Bytes() || group.extents.empty()) { return std::nullopt; }
+  const Choice links = cheapest(collective, bytes, group, CollectiveAlgorithm::in_switch);
+  const bool has_protocol = links.price.time < infinite<Seconds>();
+  const std::string_view protocol = has_protocol ? names_[links.protocol] : std::string_view();
+  const auto tree = trees_->price(collective, bytes, group, protocol);
+  if (!tree || !(tree->time < otherwise)) { return std::nullopt; }
+  const Seconds moving = tree->time - tree->base - tree->latency;
+  Traffic traffic;
+  traffic.price = {tree->time, tree->base,  tree->latency, moving, {}, CollectiveAlgorithm::in_switch,
+                   protocol,   tree->chunks};
+  traffic.ports.push_back({tree->dimension, tree->out, tree->in, tree->sent, tree->received});
+  return traffic;
+}
+
+Price Fabric::link_price(Collective collective, Bytes bytes, const Group& group, CollectiveAlgorithm algorithm) const {
+  Price price = cheapest(collective, bytes, group, algorithm).price;
+  if (collective != Collective::all_reduce || algorithm != CollectiveAlgorithm::automatic) { return price; }
+  const Seconds direct = direct_all_reduce(bytes, group);
+  if (!(direct < price.time)) { return price; }
+  const Seconds base = min(direct, one_shot_);
+  return {direct, base, {}, direct - base, {}, CollectiveAlgorithm::direct, price.protocol, 1};
+}
+
 Seconds Fabric::direct_all_reduce(Bytes bytes, const Group& group) const {
   constexpr Bytes kMostBytes{8.0 * 1048576.0};  // buffers of vLLM's and TensorRT-LLM's kernels
   constexpr double kSecondBarrier = 0.5;        // of the first one's time: two-shot
