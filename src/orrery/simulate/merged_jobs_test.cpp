@@ -113,5 +113,22 @@ TEST(MergedJobs, placements_are_permutations_of_whole_nodes) {
   EXPECT_NE(placement_order(cluster, Placement::random, 1), placement_order(cluster, Placement::random, 2));
 }
 
+// Nodes of two devices; those of the second kind add at 1 % of the memory's rate, which delays an all-reduce.
+TEST(MergedJobs, collectives_of_a_job_add_at_the_rate_of_its_own_nodes) {
+  hardware::Cluster fast = network::test::plain_cluster({2, 2});
+  fast.accelerator.memory_bandwidth = 100_GBps;
+  fast.accelerator.memory_efficiency = 1;
+  hardware::Cluster slow = fast, both = fast;
+  slow.accelerator.memory_bandwidth = 1_GBps;
+  both.nodes = {{1, fast.accelerator}, {1, slow.accelerator}};
+  const auto jobs = [&] { return std::vector{ring_of_two(fast, {0, 1}), ring_of_two(fast, {2, 3})}; };
+  const auto on_fast = finish_of(fast, jobs()), on_slow = finish_of(slow, jobs()), on_both = finish_of(both, jobs());
+  EXPECT_EQ(on_both[0], on_fast[0]);
+  EXPECT_EQ(on_both[1], on_slow[1]);
+  EXPECT_GT(on_slow[0], 1.5 * on_fast[0]);
+  const std::vector<PlacedJob> across = {ring_of_two(fast, {0, 2})};
+  EXPECT_EQ(finish_of(both, across), finish_of(slow, across));
+}
+
 }  // namespace
 }  // namespace orrery::simulate::test::merged_jobs_test
