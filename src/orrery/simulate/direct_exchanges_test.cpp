@@ -16,7 +16,7 @@ Rig rig_of(RandomNumbers& random) {
   const std::array<std::string, 5> names = {"direct", "direct", "direct1", "direct2", "direct3"};
   const Wiring wiring = random.below(3) == 0 ? Wiring::mesh : Wiring::switched;
   const std::uint32_t ranks = 2 + random.below(9);
-  Rig rig({{topology, ranks}}, {names[random.below(names.size())]});
+  Rig rig({{wiring, ranks}}, {names[random.below(names.size())]});
   rig.dimensions[0].latency_ns = random.below(4) * random.below(1000);
   if (random.below(4) == 0) {  // other algorithms whose messages have the same size
     rig.system.algorithms[0] = std::vector{algorithm("ring").value()};

@@ -167,7 +167,7 @@ TEST(Tables, bytes_of_a_dimension_are_those_of_its_phases) {
 TEST(Tables, links_without_congestion_have_the_bytes_of_links_with_it) {
   for (const Wiring wiring : {Wiring::ring, Wiring::mesh, Wiring::switched}) {
     for (const char* name : {"ring", "direct", "halvingDoubling"}) {
-      const Rig rig = Rig({{topology, 8}}, {name}).chunks(3);
+      const Rig rig = Rig({{wiring, 8}}, {name}).chunks(3);
       Rig aware = rig;
       const auto without = tables_of(rig, all_reduce(1, kMiB)), with = tables_of(aware.aware(), all_reduce(1, kMiB));
       EXPECT_EQ(bytes_of(without), bytes_of(with)) << name;
