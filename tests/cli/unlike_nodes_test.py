@@ -113,6 +113,22 @@ class UnlikeNodesTest(ProgramTest):
         self.assertEqual([round(peak) for peak in peaks[4]], [400e12, 1600e9])
         self.assertNotIn("capacity_B", found["memory"])
 
+    def test_all_nodes_run_one_software(self):
+        self.write("cluster.yaml", "nodes: [{count: 1, accelerator: h100-sxm}, {count: 1, accelerator: gaudi2}]\n" + DIMENSIONS)
+        code, out, err = self.run_program("estimate", *SERVE, "--tp=4", "--cluster=cluster.yaml")
+        self.assertEqual((code, out, err.count("\n")), (2, "", 1), err)
+        self.assertIn("vllm on h100-sxm and vllm-gaudi on gaudi2", err)
+        self.assertEqual(self.run_program("estimate", *SERVE, "--tp=4", "--cluster=cluster.yaml", "--stack=ideal")[0], 0)
+
+    def test_what_does_not_fit_is_said_of_the_nodes_that_are_too_small(self):
+        self.write("cluster.yaml", CLUSTER.format(1600, 400, 2, 600) + DIMENSIONS)
+        code, _, err = self.run_program("generate", *TRAIN, "--dp=8", "--cluster=cluster.yaml", "--granularity=block", "--out=g")
+        self.assertEqual(code, 0, err)
+        self.assertRegex(err, r"GiB a device of 1\.\d GiB")
+        code, _, err = self.run_program("plan", "--model=llama-3.1-8b", "--seq=1024", "--global-batch=8", "--cluster=cluster.yaml")
+        self.assertEqual(code, 1)
+        self.assertIn("fits in the memory of h100-sxm", err)
+
     def test_others_refuse_the_cluster_in_one_line(self):
         self.write_files()
         for name, arguments in REFUSED.items():

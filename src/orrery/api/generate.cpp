@@ -21,7 +21,7 @@ std::vector<std::string> memory_warnings(const Inputs& inputs, const parallel::J
   if (memory.fits) { return {}; }
   constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;
   return {fmt::format("the plan does not fit in memory: {:.1f} GiB a device of {:.1f} GiB; the graphs are written",
-                      memory.need.value() / kGibibyte, estimator.capacity().value() / kGibibyte)};
+                      memory.need.value() / kGibibyte, memory.capacity.value() / kGibibyte)};
 }
 
 // Readers number devices on the cluster's own grid.

@@ -1,5 +1,7 @@
 #include "orrery/api/inputs.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
@@ -60,6 +62,36 @@ void check_precisions(const Request& request, const hardware::Accelerator& accel
   }
 }
 
+// Of the nodes behind the first ones: one stack runs on all of them.
+void check_kinds_of_nodes(const Request& request, const Inputs& inputs, const InputSources& sources, Failure& failure) {
+  const auto& [model, cluster, stack, spreads] = inputs;
+  const std::string asked = estimate::stack_name(request, model, cluster.accelerator);
+  for (std::size_t i = 1; i < cluster.nodes.size(); ++i) {
+    const hardware::Accelerator& other = cluster.nodes[i].accelerator;
+    check_precisions(request, other, failure);
+    const auto there = sources.stack(asked, &other);
+    if (there && there->name != stack.name) {
+      failure.diagnostics.push_back(
+          {{"", 0, 0, "--stack"},
+           fmt::format("is {} on {} and {} on {}; nodes with different software are not modelled: give one profile",
+                       stack.name, cluster.accelerator.name, there->name, other.name)});
+      return;
+    }
+    for (auto& wrong : estimate::stack_problems(request, model, other, stack)) {
+      const auto& known = failure.diagnostics;
+      const bool is_known =
+          std::any_of(known.begin(), known.end(), [&](const Diagnostic& one) { return one.message == wrong.message; });
+      if (!is_known) { failure.diagnostics.push_back(std::move(wrong)); }
+    }
+  }
+  if (model.has_experts() && stack.overlap.dispatch) {
+    failure.diagnostics.push_back({{"", 0, 0, "--stack"},
+                                   fmt::format("{} overlaps the dispatch with another micro-batch, which is not "
+                                               "modelled on nodes of several kinds of accelerators",
+                                               quote(stack.name))});
+  }
+}
+
 }  // namespace
 
 Result<void> require_routes(const hardware::Cluster& cluster, bool by_message) {
@@ -108,14 +140,8 @@ Result<Inputs> read_inputs(const InputSources& sources, const Request& request, 
     }
   }
   if (cluster) { check_precisions(request, cluster->accelerator, failure); }
-  for (std::size_t i = 1; cluster && i < cluster->nodes.size(); ++i) {
-    check_precisions(request, cluster->nodes[i].accelerator, failure);
-  }
-  if (cluster && !cluster->nodes.empty() && model && stack && model->has_experts() && stack->overlap.dispatch) {
-    failure.diagnostics.push_back({{"", 0, 0, "--stack"},
-                                   fmt::format("{} overlaps the dispatch with another micro-batch, which is not "
-                                               "modelled on nodes of several kinds of accelerators",
-                                               quote(stack->name))});
+  if (cluster && !cluster->nodes.empty() && model && stack) {
+    check_kinds_of_nodes(request, {*model, *cluster, *stack, {}}, sources, failure);
   }
   const bool serves = request.task == parallel::Task::inference;
   const auto ask = [&](bool given, const char* flag, const char* what) {

@@ -21,6 +21,17 @@ using parallel::ScheduleKind;
 
 namespace {
 
+// "h100-sxm", "h100-sxm and a100-sxm-80gb".
+std::string accelerators_of(const hardware::Cluster& cluster) {
+  std::vector<std::string> names{cluster.accelerator.name};
+  for (const hardware::Nodes& nodes : cluster.nodes) {
+    if (std::find(names.begin(), names.end(), nodes.accelerator.name) == names.end()) {
+      names.push_back(nodes.accelerator.name);
+    }
+  }
+  return join(names, " and ");
+}
+
 std::string why_nothing_fits(const results::SpaceCounts& space, const Inputs& inputs) {
   std::string why;
   if (space.points == 0) {
@@ -29,7 +40,7 @@ std::string why_nothing_fits(const results::SpaceCounts& space, const Inputs& in
     why = fmt::format("none of {} points is a plan that the model and the network allow", space.points);
   } else {
     why = fmt::format("none of {} plans fits in the memory of {}",
-                      space.points - space.rejected_network - space.rejected_invalid, inputs.cluster.accelerator.name);
+                      space.points - space.rejected_network - space.rejected_invalid, accelerators_of(inputs.cluster));
   }
   return fmt::format("{} on {} of {}: {}", inputs.model.name, counted(inputs.cluster.devices, "device"),
                      inputs.cluster.name, why);

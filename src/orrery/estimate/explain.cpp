@@ -283,9 +283,12 @@ void describe_job(results::Estimate& result, const Context& context, const Progr
   result.not_modelled = not_modelled(context, program);
   result.warnings = context.model.warnings;
   result.warnings.insert(result.warnings.end(), context.cluster.warnings.begin(), context.cluster.warnings.end());
-  if (auto doubt = hardware::doubtful_cores(context.cluster.accelerator); !doubt.empty()) {
-    result.warnings.push_back(std::move(doubt));
-  }
+  const auto add_doubt = [&](const hardware::Accelerator& accelerator) {
+    auto doubt = hardware::doubtful_cores(accelerator);
+    if (!doubt.empty()) { result.warnings.push_back(std::move(doubt)); }
+  };
+  if (context.cluster.nodes.empty()) { add_doubt(context.cluster.accelerator); }
+  for (const hardware::Nodes& nodes : context.cluster.nodes) { add_doubt(nodes.accelerator); }
   if (program.job.seq > context.model.max_seq) {
     result.warnings.push_back(fmt::format("a sequence has {} tokens; the model is made for at most {}", program.job.seq,
                                           context.model.max_seq));

@@ -22,6 +22,14 @@ double sum_over_nodes(const Cluster& cluster, double Accelerator::* figure) {
   return sum;
 }
 
+// The name of the first accelerator without a figure.
+std::string lacking(const Cluster& cluster, double Accelerator::* figure) {
+  for (const Nodes& some : cluster.nodes) {
+    if (!(some.accelerator.*figure > 0)) { return quote(some.accelerator.name); }
+  }
+  return quote(cluster.accelerator.name);
+}
+
 std::string depreciated(double price, std::string_view of) {
   return fmt::format("{} USD {}, depreciated over {} years", price, of, kWriteOffYears);
 }
@@ -70,12 +78,12 @@ std::optional<Rate> power(const Cluster& cluster) {
 
 std::string missing_price(const Cluster& cluster) {
   return fmt::format("usd_per_device_hour or node_price_usd of cluster {}, or price_usd of accelerator {}",
-                     quote(cluster.name), quote(cluster.accelerator.name));
+                     quote(cluster.name), lacking(cluster, &Accelerator::price_usd));
 }
 
 std::string missing_power(const Cluster& cluster) {
   return fmt::format("node_power_watts of cluster {}, or tdp_watts of accelerator {}", quote(cluster.name),
-                     quote(cluster.accelerator.name));
+                     lacking(cluster, &Accelerator::tdp_watts));
 }
 
 }  // namespace orrery::hardware
