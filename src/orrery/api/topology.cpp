@@ -20,6 +20,37 @@ Result<hardware::TopologySpec> spec_of_astra_network(const std::string& file) {
   return spec;
 }
 
+// Without the members that are as in `usual`.
+config::Node without_defaults(const config::Node& node, const config::Node& usual) {
+  config::Node kept = config::mapping_node();
+  for (const config::Member& member : node.members) {
+    const config::Node* other = usual.find(member.key);
+    if (other != nullptr && config::print_yaml(member.value) == config::print_yaml(*other)) { continue; }
+    config::add(kept, member.key, member.value);
+  }
+  return kept;
+}
+
+// As a user would write it.
+config::Node written(const hardware::TopologySpec& spec) {
+  const auto tree_of = [](const hardware::LinkClass& link) {
+    const auto& links = config::Described<hardware::LinkClass>::record();
+    const auto& protocols = config::Described<hardware::Protocol>::record();
+    config::Node node = without_defaults(links.to_node(link), links.to_node({}));
+    for (config::Node& protocol : node.find("protocols")->items) {
+      protocol = without_defaults(protocol, protocols.to_node({}));
+    }
+    return node;
+  };
+  const auto& specs = config::Described<hardware::TopologySpec>::record();
+  config::Node node = without_defaults(specs.to_node(spec), specs.to_node({}));
+  *node.find("link") = tree_of(spec.link);
+  for (std::size_t i = 0; i < spec.axis_links.size(); ++i) {
+    node.find("axis_links")->items[i] = tree_of(spec.axis_links[i]);
+  }
+  return node;
+}
+
 }  // namespace
 
 bool is_astra_network(const std::string& file) {
@@ -34,8 +65,9 @@ bool is_astra_network(const std::string& file) {
 Result<std::string> describe_astra_network(const std::string& file) {
   ORRERY_TRY(spec, spec_of_astra_network(file));
   config::Node document = config::mapping_node();
-  config::add(document, "topology", config::Described<hardware::TopologySpec>::record().to_node(spec));
-  return "# for a cluster file, with a name and an accelerator; 1 GB is 10^9 bytes\n" + config::print_yaml(document);
+  config::add(document, "topology", written(spec));
+  return "# for a cluster file, with a name and an accelerator; 1 GB is 10^9 bytes\n" + config::print_yaml(document) +
+         "\n";
 }
 
 std::optional<ClusterNetwork> network_of(const std::string& data_directory, const std::string& cluster) {

@@ -67,6 +67,9 @@ Unresolved resolve_parts(Node& cluster, const std::string& directory) {
     Node* domain = topology->find("scale_up");
     Node* link = domain != nullptr ? domain->find("link") : nullptr;
     if (link != nullptr) { resolve_reference(*link, kLinkEntries, directory, unresolved); }
+    if (Node* links = topology->find("axis_links")) {
+      for (Node& of_axis : links->items) { resolve_reference(of_axis, kLinkEntries, directory, unresolved); }
+    }
   }
   return unresolved;
 }

@@ -45,7 +45,7 @@ TEST(OnCluster, link_bandwidths_of_a_wiring_add_up_to_that_of_the_device) {
   EXPECT_NEAR(job.network.dimensions[0].bytes_per_second, 50e9, 1);  // 300 x 0.5 on 3 links
   EXPECT_EQ(job.network.dimensions[1].wiring, Wiring::ring);
   EXPECT_NEAR(job.network.dimensions[1].bytes_per_second, 40e9, 1);  // 100 x 0.8 on 2
-  EXPECT_EQ(job.network.dimensions[2].wiring, Wiring::switched);
+  EXPECT_EQ(job.network.dimensions[2].wiring, Wiring::rails);
   EXPECT_NEAR(job.network.dimensions[2].bytes_per_second, 45e9, 1);
   EXPECT_NEAR(job.network.dimensions[2].latency_ns, 2000, 1e-9);  // 4 us from device to device, over two links
   EXPECT_NEAR(job.system.peak_tflops, 500, 1e-9);
