@@ -4,6 +4,7 @@
 
 #include "orrery/config/node.hpp"
 #include "orrery/hardware/catalogue.hpp"
+#include "orrery/hardware/records.hpp"
 #include "orrery/hardware/topology_records.hpp"
 #include "orrery/simulate/network_topology.hpp"
 #include "orrery/simulate/read_inputs.hpp"

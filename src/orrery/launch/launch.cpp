@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <string_view>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -138,6 +139,16 @@ void note_formats(Tool tool, const TrainingRun& run, Launch& launch) {
   }
 }
 
+// What no tool offloads.
+void note_offload(Tool tool, const TrainingRun& run, Launch& launch) {
+  const parallel::Offload& offload = run.plan.offload;
+  for (const auto& [on, what, instead] : {std::tuple{offload.tables, "tables", "embedding tables stay on the device"},
+                                          {offload.gradients, "gradients", "gradients are reduced on the network"}}) {
+    if (!on) { continue; }
+    launch.notes.push_back(fmt::format("--offload {}: {} has no option for it: {}", what, name_of(tool), instead));
+  }
+}
+
 }  // namespace
 
 Result<Launch> emit(Tool tool, const TrainingRun& run) {
@@ -145,6 +156,7 @@ Result<Launch> emit(Tool tool, const TrainingRun& run) {
   ORRERY_TRY(launch, emit_as_written(tool, run));
   if (auto noted = note_others(tool, run, launch); !noted) { return tl::make_unexpected(noted.error()); }
   note_formats(tool, run, launch);
+  note_offload(tool, run, launch);
   return launch;
 }
 
