@@ -11,8 +11,8 @@ DirectExchanges::DirectExchanges(const SimulationJob& job, EventQueue& events, C
       chunks_(chunks),
       network_(network),
       possible_(!is_folded(job) && job.backend == Backend::congestion_unaware && job.network.dimensions.size() == 1 &&
-                job.network.dimensions.front().wiring != Wiring::ring && !job.system.rendezvous && !job.system.bus &&
-                !job.tables && !job.explain) {}
+                !hardware::has_neighbours_only(job.network.dimensions.front().wiring) && !job.system.rendezvous &&
+                !job.system.bus && !job.tables && !job.explain) {}
 
 bool DirectExchanges::can_hold(const ChunkPhase& phase) const {
   return possible_ && phase.method == CollectiveAlgorithm::direct && phase.message != 0;

@@ -21,8 +21,8 @@ std::uint32_t hops(const NetworkDimension& dimension, std::uint32_t from, std::u
 
 std::size_t link_count(const Network& network) {
   const NetworkDimension& dimension = network.dimensions.front();
-  return dimension.wiring == Wiring::mesh ? std::size_t{dimension.ranks} * dimension.ranks
-                                          : std::size_t{dimension.ranks} * 2;
+  return hardware::has_pair_links(dimension.wiring) ? std::size_t{dimension.ranks} * dimension.ranks
+                                                    : std::size_t{dimension.ranks} * 2;
 }
 
 }  // namespace

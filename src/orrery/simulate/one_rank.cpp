@@ -27,7 +27,9 @@ std::string obstacle_of_network(const SimulationJob& job, const std::string& nam
   if (job.backend != Backend::congestion_aware) { return ""; }
   if (hardware::has_switch(wiring)) { return "messages of several ranks share the links of a Switch"; }
   const bool to_neighbours = method == CollectiveAlgorithm::ring;
-  return wiring == Wiring::ring && !to_neighbours ? fmt::format("messages of {} share links of a ring", name) : "";
+  return hardware::has_neighbours_only(wiring) && !to_neighbours
+             ? fmt::format("messages of {} share links of a ring", name)
+             : "";
 }
 
 // Physical rules: a link of the simulated rank carries what each link of its kind carries, if messages use no links of
@@ -36,7 +38,8 @@ std::string obstacle_of_links(const std::string& name, Collective collective, Co
                               Wiring wiring) {
   const bool is_ring = method == CollectiveAlgorithm::ring;
   if (is_ring && collective == Collective::all_to_all) { return "an ALL_TO_ALL on a ring passes messages on"; }
-  return wiring == Wiring::ring && !is_ring ? fmt::format("messages of {} share links of a ring", name) : "";
+  return hardware::has_neighbours_only(wiring) && !is_ring ? fmt::format("messages of {} share links of a ring", name)
+                                                           : "";
 }
 
 }  // namespace
@@ -103,7 +106,7 @@ std::string obstacle_of(const SimulationJob& job, const NodeTask& task) {
 std::string obstacle_of_meshes(const SimulationJob& job) {
   if (job.semantics != Semantics::physical && job.backend != Backend::congestion_aware) { return ""; }
   for (std::size_t i = 0; i < job.network.dimensions.size(); ++i) {
-    if (job.network.dimensions[i].wiring != Wiring::mesh) { continue; }
+    if (!hardware::has_pair_links(job.network.dimensions[i].wiring)) { continue; }
     bool has_pairs = false, has_others = false;
     for (const NodeTask& task : job.rank_graphs[0].nodes) {
       if (task.act != Act::collective) { continue; }

@@ -56,7 +56,7 @@ tl::expected<std::uint16_t, std::string> way_of(const Network& network, std::uin
     if (here == there) { continue; }
     if (way) { return tl::make_unexpected(std::string("crosses several dimensions")); }
     way = static_cast<std::uint16_t>(2U * i);
-    if (dimension.wiring != Wiring::ring || (here + 1) % dimension.ranks == there) { continue; }
+    if (!hardware::has_neighbours_only(dimension.wiring) || (here + 1) % dimension.ranks == there) { continue; }
     if ((there + 1) % dimension.ranks != here) {
       return tl::make_unexpected(std::string("passes other ranks of a ring"));
     }
@@ -161,7 +161,7 @@ class ClassFinder {
   [[nodiscard]] std::vector<std::uint32_t> linked_to(std::uint32_t group, std::uint32_t position) const {
     std::vector<std::uint32_t> found;
     for (const Extent& extent : shapes_[group].extents) {
-      if (job_.network.dimensions[extent.dimension].wiring != Wiring::mesh) { continue; }
+      if (!hardware::has_pair_links(job_.network.dimensions[extent.dimension].wiring)) { continue; }
       const std::uint32_t n = extent.members, here = position / extent.stride % n;
       for (std::uint32_t i = 1; i < n; ++i) { found.push_back(moved(extent, position, (here + i) % n)); }
       for (std::uint32_t i = 1; has_pairs(extent.dimension) && i < n; ++i) {
@@ -232,7 +232,7 @@ class ClassFinder {
       if (is_whole && extent.dimension <= 15 && ((task.dimensions >> extent.dimension) & 1U) == 0) { continue; }
       if (extent.dimension >= list.size()) { return fmt::format("dimension {} has no algorithm", extent.dimension); }
       const NetworkDimension& dimension = job_.network.dimensions[extent.dimension];
-      const bool is_ring = dimension.wiring == Wiring::ring;
+      const bool is_ring = hardware::has_neighbours_only(dimension.wiring);
       if (is_ring && (extent.members != dimension.ranks || !shape.is_ascending)) {
         return name_of_group(task.group) + " has a part of a ring, whose other links it may use";
       }

@@ -16,7 +16,7 @@ constexpr std::uint64_t kGapDenominator = 16;
 // All links of an NPU together: a full mesh has one to each of the others.
 ThemisLoads::ThemisLoads(const Network& network) {
   for (const NetworkDimension& dimension : network.dimensions) {
-    const bool has_many = dimension.wiring == Wiring::mesh;
+    const bool has_many = hardware::has_pair_links(dimension.wiring);
     bandwidths_.push_back(dimension.bytes_per_second * (has_many ? dimension.ranks - 1 : 1));
     sizes_.push_back(dimension.ranks);
     dimensions_.push_back({static_cast<std::uint32_t>(dimensions_.size()), 0});

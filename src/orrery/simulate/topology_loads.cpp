@@ -116,7 +116,7 @@ void TopologyLoads::add_phase(const network::Schedule& schedule, const ScheduleP
   }
   const double sent = bytes_of(phase);
   const auto d = static_cast<std::size_t>(phase.dimension);
-  const bool both_ways = topology_.levels[d].wiring == hardware::Wiring::ring && line.size() > 2;
+  const bool both_ways = hardware::has_neighbours_only(topology_.levels[d].wiring) && line.size() > 2;
   if (is_ring(phase.pattern)) { return add_ring(line, sent, both_ways); }
   const network::MemberSchedule members = network::line_schedule(schedule.collective, phase);
   const network::LineSteps steps = network::line_steps(schedule.collective, phase);

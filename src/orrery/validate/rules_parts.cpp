@@ -74,7 +74,8 @@ const ModelFacts& facts_of(const NetworkColumns& row) {
 // The innermost dimension is a domain of several hosts. Each domain is used as far as equal parts make up the job: 256
 // accelerators in racks of 72 are 4 x 64.
 void fill_domains(hardware::NetworkDimension& domain, std::int64_t gpus) {
-  if (domain.wiring != hardware::Wiring::switched || gpus <= domain.size) { return; }
+  const bool is_switch_of_hosts = hardware::has_switch(domain.wiring) && !hardware::joins_nodes(domain.wiring);
+  if (!is_switch_of_hosts || gpus <= domain.size) { return; }
   while (gpus % domain.size != 0) { --domain.size; }
 }
 
