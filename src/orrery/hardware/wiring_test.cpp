@@ -35,9 +35,10 @@ double rate_to_neighbours(const Topology& topology, std::uint32_t members) {
   });
 }
 
-// A device of a mesh, or at a switch, sends to all others at its whole bandwidth; members of a part use the links to
-// each other only. In a ring each neighbour has a link of its own, both ways; a line has one of them at its ends.
-TEST(WiringLaw, bandwidth_of_a_group_is_that_of_the_links_between_its_members) {
+// A device of a mesh, or at a switch, sends to the other members at the bandwidth of the closed form. In a whole ring
+// both neighbours have a link, and both count. A part of a ring is a line: the closed form counts one of its links, as
+// at its ends, while the routes give a device between two neighbours both.
+TEST(WiringLaw, bandwidth_is_that_of_the_routes_but_a_part_of_a_ring_counts_as_its_ends) {
   constexpr double kLink = 10e9;
   for (const Wiring wiring : {Wiring::ring, Wiring::mesh, Wiring::switched}) {
     for (const std::int64_t size : {3, 4, 8}) {
