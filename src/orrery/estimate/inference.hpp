@@ -26,6 +26,9 @@ struct Generation {
   [[nodiscard]] Seconds total() const { return prefill + decode; }
 };
 
+// Fabrics with the accelerators that run a block.
+using MachinesOf = std::function<std::span<const network::Fabric* const>(parallel::BlockId block)>;
+
 // Solves the batch. Stage durations: f(i) for prefill, d(i, k) for token k:
 //
 //   prefill: micro-batch j leaves stage i at e(j, i) = max( e(j, i - 1) + transfer, e(j - 1, i) ) + f(i)
@@ -34,9 +37,8 @@ struct Generation {
 //
 // Every token is priced with the length of the KV cache at that token. Decode starts when all prefill has ended.
 // `known`: prices of the program's first blocks, computed by price_block.
-// `machines`: of a program on nodes of several kinds, fabrics with the accelerators that run a block; a kernel that
-// takes longer with every token does so as on the slowest of them.
-using MachinesOf = std::function<std::span<const network::Fabric* const>(parallel::BlockId block)>;
+// `machines`: of a program on nodes of several kinds; a kernel that takes longer with every token does so as on the
+// slowest of them.
 [[nodiscard]] Generation solve_inference(const parallel::Program& program, const network::Fabric& fabric,
                                          std::span<const Cost> known = {}, const MachinesOf& machines = {});
 

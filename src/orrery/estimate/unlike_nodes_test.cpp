@@ -175,6 +175,20 @@ TEST(UnlikeNodes, kinds_of_nodes_that_are_equal_change_nothing) {
   }
 }
 
+// A case with one kind of nodes at half the speed, `seed` says which, and with all nodes at half the speed.
+struct Slowed {
+  Case mixed, slow;
+};
+Slowed slowed(const Case& fast, std::uint64_t seed) {
+  Slowed cases{fast, fast};
+  hardware::Cluster& mixed = cases.mixed.cluster;
+  divide_nodes(mixed);
+  slow_down(mixed.nodes.at(seed % mixed.nodes.size()).accelerator, 2.0);
+  mixed.accelerator = mixed.nodes.front().accelerator;
+  slow_down(cases.slow.cluster.accelerator, 2.0);
+  return cases;
+}
+
 // A step on nodes of two kinds takes at least as long as on the fast kind, and at most as long as on the slow one.
 TEST(UnlikeNodes, a_step_is_between_those_of_its_fastest_and_of_its_slowest_nodes) {
   int jobs = 0, above = 0, below = 0;
@@ -182,11 +196,7 @@ TEST(UnlikeNodes, a_step_is_between_those_of_its_fastest_and_of_its_slowest_node
     const auto fast = training_case(seed);
     if (!fast) { continue; }
     ++jobs;
-    Case mixed = *fast, slow = *fast;
-    divide_nodes(mixed.cluster);
-    slow_down(mixed.cluster.nodes.at(seed % mixed.cluster.nodes.size()).accelerator, 2.0);
-    mixed.cluster.accelerator = mixed.cluster.nodes.front().accelerator;
-    slow_down(slow.cluster.accelerator, 2.0);
+    const auto [mixed, slow] = slowed(*fast, seed);
     const Seconds least = step_time(*fast, Ports::separate), most = step_time(slow, Ports::separate);
     const Seconds time = step_time(mixed, Ports::separate);
     const Seconds tick = Seconds(1e-9);  // of rounded tasks
@@ -233,11 +243,7 @@ TEST(UnlikeNodesInference, a_batch_is_between_those_of_its_fastest_and_of_its_sl
     const auto fast = batch_case(seed);
     if (!fast) { continue; }
     ++jobs;
-    Case mixed = *fast, slow = *fast;
-    divide_nodes(mixed.cluster);
-    slow_down(mixed.cluster.nodes.at(seed % mixed.cluster.nodes.size()).accelerator, 2.0);
-    mixed.cluster.accelerator = mixed.cluster.nodes.front().accelerator;
-    slow_down(slow.cluster.accelerator, 2.0);
+    const auto [mixed, slow] = slowed(*fast, seed);
     const Seconds least = step_time(*fast), most = step_time(slow), time = step_time(mixed);
     ASSERT_GE(time, least * (1.0 - 1e-9)) << seed << "\n" << parallel::test::to_text(*fast);
     ASSERT_LE(time, most * (1.0 + 1e-9)) << seed << "\n" << parallel::test::to_text(*fast);
