@@ -95,10 +95,9 @@ constexpr hardware::UnlikeNodes kUnlike{"serving"};
 Result<hardware::Cluster> ServingInputs::cluster(const std::string& name, std::int64_t devices) {
   const std::lock_guard lock(mutex_);
   if (const auto known = clusters_.find({name, devices}); known != clusters_.end()) { return known->second; }
+  // An engine takes the first devices, but together engines may use all: the whole cluster must have nodes of one kind.
+  if (auto whole = catalogue_.cluster(name, 0, kUnlike); !whole) { return tl::make_unexpected(whole.error()); }
   ORRERY_TRY(cluster, catalogue_.cluster(name, devices, kUnlike));
-  ORRERY_TRY(whole,
-             catalogue_.cluster(name, 0, kUnlike));  // an engine takes the first devices; engines may have all of them
-  (void)whole;
   clusters_.emplace(std::pair{name, devices}, cluster);
   return cluster;
 }
