@@ -27,6 +27,7 @@ void change_links(Cluster& cluster, const std::function<void(TopologySpec&)>& ch
     const auto now = std::find_if(after.begin(), after.end(), same_name);
     if (old == before.end() || now == after.end()) { continue; }
     dimension.bandwidth = dimension.bandwidth * (now->bandwidth / old->bandwidth);
+    if (dimension.size == now->size) { dimension.parts = now->parts; }
     if (dimension.oversubscription && old->oversubscription && now->oversubscription) {
       *dimension.oversubscription *= *now->oversubscription / *old->oversubscription;
     }

@@ -104,21 +104,24 @@ Result<Cluster> read_cluster(const Node& node, Unresolved unresolved) {
   return tl::make_unexpected(std::move(failure));
 }
 
-// The dimensions of a cluster with a topology follow from it. Adds them to the tree, as if the file had them.
-Result<void> add_dimensions(Node& cluster, const Unresolved& unresolved) {
+// The dimensions of a cluster with a topology follow from it. Adds them to the tree, as if the file had them; returns
+// what no file has, the parts of groups (NetworkDimension::parts) by dimension.
+Result<std::vector<std::vector<double>>> add_dimensions(Node& cluster, const Unresolved& unresolved) {
   const Node* topology = cluster.find("topology");
-  if (topology == nullptr || !unresolved.complaints.empty()) { return {}; }
+  std::vector<std::vector<double>> parts;
+  if (topology == nullptr || !unresolved.complaints.empty()) { return parts; }
   if (const config::Member* dimensions = cluster.member("dimensions")) {
     return fail(dimensions->place(), "is not valid with topology, which defines the dimensions");
   }
   ORRERY_TRY(spec, Described<TopologySpec>::record().read(*topology));
   Node made = config::sequence_node();
-  for (const NetworkDimension& dimension : dimensions_of(spec, build(spec))) {
+  for (NetworkDimension& dimension : dimensions_of(spec, build(spec))) {
     append(made, Described<NetworkDimension>::record().to_node(dimension));
+    parts.push_back(std::move(dimension.parts));
   }
   const Place place = topology->place;  // adding a member may move the others
   config::add(cluster, "dimensions", std::move(made)).place = place;
-  return {};
+  return parts;
 }
 
 std::int64_t product_of_sizes(const Cluster& cluster) {
@@ -267,8 +270,9 @@ Result<Cluster> Catalogue::cluster(const std::string& name_or_path, std::int64_t
 
 Result<Cluster> Catalogue::cluster_of_tree(config::Node node, std::int64_t devices, UnlikeNodes unlike) const {
   auto unresolved = resolve_parts(node, directory_);
-  if (auto added = add_dimensions(node, unresolved); !added) { return tl::make_unexpected(added.error()); }
+  ORRERY_TRY(parts, add_dimensions(node, unresolved));
   ORRERY_TRY(read, read_cluster(node, std::move(unresolved)));
+  for (std::size_t i = 0; i < parts.size(); ++i) { read.dimensions[i].parts = std::move(parts[i]); }
   if (!read.nodes.empty()) { read.accelerator = read.nodes.front().accelerator; }
   read.change_accelerators([&](Accelerator& one) {
     if (one.name.empty()) { one.name = read.name; }

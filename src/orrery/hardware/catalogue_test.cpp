@@ -254,6 +254,24 @@ TEST(Catalogue, a_file_that_is_no_mapping_is_refused) {
               HasSubstr("a description of a cluster must be a mapping"));
 }
 
+// Two routers of a row have one cable of 10 GB/s for two devices each; three have two, and a job of two rows keeps
+// that.
+TEST(Catalogue, groups_on_a_topology_have_the_bandwidth_of_their_routes) {
+  const Folder folder;
+  const std::string path = folder.write("hyperx.yaml", R"(accelerator: h100-sxm
+topology: {kind: hyperx, sizes: [4, 4], hosts: 2, bandwidth: 10 GB/s, link: infiniband-ndr}
+)");
+  const auto whole = shipped().cluster(path, 0);
+  ASSERT_TRUE(whole) << whole.error().text();
+  ASSERT_EQ(whole->dimensions.size(), 3U);
+  EXPECT_DOUBLE_EQ(whole->dimensions[1].bandwidth_among(2).value(), 5e9);
+  EXPECT_DOUBLE_EQ(whole->dimensions[1].bandwidth_among(4).value(), 10e9);
+  const auto part = shipped().cluster(path, 16);
+  ASSERT_TRUE(part) << part.error().text();
+  EXPECT_EQ(part->dimensions[2].size, 2);
+  EXPECT_DOUBLE_EQ(part->dimensions[2].bandwidth_among(2).value(), 5e9);
+}
+
 TEST(Catalogue, what_describe_prints_reads_back) {
   const Folder folder;
   for (const std::string name : {"dgx-h100", "h100-sxm", "nvlink4", "megatron-core"}) {

@@ -103,10 +103,20 @@ void scale_node_expenses(Cluster& cluster, double share) {
   cluster.node_price_usd *= share;
 }
 
+// The first `share` devices along a dimension: what was a group is now all of it.
+void take_part(NetworkDimension& dimension, std::int64_t share) {
+  const double part = dimension.bandwidth_among(share) / dimension.rate();
+  dimension.bandwidth *= part;
+  if (dimension.parts.empty()) { return; }
+  dimension.parts.resize(static_cast<std::size_t>(share) + 1);
+  for (double& one : dimension.parts) { one /= part; }
+}
+
 }  // namespace
 
 BytesPerSecond NetworkDimension::bandwidth_among(std::int64_t members) const {
-  return rate() * bandwidth_part(wiring, size, members);
+  if (members >= size) { return rate(); }
+  return rate() * (parts.empty() ? bandwidth_part(wiring, size, members) : parts[static_cast<std::size_t>(members)]);
 }
 
 double straggler_slowdown(double spread, std::int64_t devices) {
@@ -209,7 +219,7 @@ Result<Cluster> scaled(Cluster cluster, std::int64_t devices) {
     }
     if (share < full) {
       if (i == 0) { scale_node_expenses(cluster, static_cast<double>(share) / static_cast<double>(full)); }
-      dimension.bandwidth *= dimension.bandwidth_among(share) / dimension.rate();
+      take_part(dimension, share);
     }
     dimension.size = share;
   }

@@ -35,6 +35,9 @@ struct NetworkDimension {
   // Bandwidth of all devices / bandwidth through the dimension's switches. If given, the dimension is a tier of
   // switches above the next inner dimension: what crosses it also passes the ports of that dimension.
   std::optional<double> oversubscription;
+  // Of a topology: bandwidth that routes leave a device to the other members of a group / rate(), by the number of
+  // members. Empty: as the wiring says.
+  std::vector<double> parts;
   LinkClass link;
 
   // Bandwidth of a device while all others send, too.

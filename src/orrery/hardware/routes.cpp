@@ -25,7 +25,8 @@ Routes::Routes(const Topology& topology)
       first_(topology.nodes.size() + 1, 0),
       closed_(topology.links.size(), 0),
       tables_(topology.nodes.size()),
-      target_(kNoDevice) {
+      target_(kNoDevice),
+      known_ways_(topology.switches()) {
   for (const TopologyLink& link : topology.links) { ++first_[link.from + 1]; }
   for (std::size_t i = 0; i + 1 < first_.size(); ++i) { first_[i + 1] += first_[i]; }
   out_.resize(topology.links.size());
@@ -37,7 +38,8 @@ void Routes::close(std::uint32_t link) {
   closed_[link] = 1;
   has_closed_ = true;
   for (auto& table : tables_) { table.clear(); }
-  known_ways_.clear();
+  known_ways_.assign(topology_.switches(), {});
+  known_links_.clear();
   target_ = kNoDevice;
 }
 
@@ -136,12 +138,15 @@ std::span<const std::uint32_t> Routes::ways_of_switch(std::uint32_t node, std::u
     return end.first == nearest->first || distance(end) > least;
   });
   if (!is_only) { return scanned_ways(node, to); }
-  auto& known = known_ways_[std::uint64_t{node} << 32U | nearest->first];
-  if (known.empty()) {
+  auto& known = known_ways_[nearest->first - topology_.devices];
+  if (known.empty()) { known.resize(topology_.switches()); }
+  Slice& slice = known[node - topology_.devices];
+  if (slice.count == 0) {
     const auto found = scanned_ways(node, to);
-    known.assign(found.begin(), found.end());
+    slice = {static_cast<std::uint32_t>(known_links_.size()), static_cast<std::uint32_t>(found.size())};
+    known_links_.insert(known_links_.end(), found.begin(), found.end());
   }
-  return known;
+  return std::span(known_links_).subspan(slice.first, slice.count);
 }
 
 std::span<const std::uint32_t> Routes::scanned_ways(std::uint32_t node, std::uint32_t to) {
@@ -157,9 +162,8 @@ std::span<const std::uint32_t> Routes::scanned_ways(std::uint32_t node, std::uin
   return ways_;
 }
 
-template <class Choose>
-void Routes::walk(std::uint32_t from, std::uint32_t to, Choose&& choose,
-                  const std::function<void(std::uint32_t)>& take) {
+template <class Choose, class Take>
+void Routes::walk(std::uint32_t from, std::uint32_t to, Choose&& choose, Take&& take) {
   while (from != to) {
     const std::uint32_t link = choose(from, ways(from, to));
     take(link);
@@ -181,9 +185,8 @@ std::uint32_t Routes::middle(std::uint32_t from, std::uint32_t to, std::uint64_t
   return to;
 }
 
-std::vector<std::uint32_t> Routes::route(std::uint32_t from, std::uint32_t to, std::uint64_t seed) {
-  std::vector<std::uint32_t> links;
-  const auto take = [&](std::uint32_t link) { links.push_back(link); };
+template <class Take>
+void Routes::follow(std::uint32_t from, std::uint32_t to, std::uint64_t seed, Take&& take) {
   const auto first = [](std::uint32_t, std::span<const std::uint32_t> ways) { return ways.front(); };
   switch (topology_.routing) {
     case Routing::adaptive:
@@ -213,6 +216,11 @@ std::vector<std::uint32_t> Routes::route(std::uint32_t from, std::uint32_t to, s
       break;
     }
   }
+}
+
+std::vector<std::uint32_t> Routes::route(std::uint32_t from, std::uint32_t to, std::uint64_t seed) {
+  std::vector<std::uint32_t> links;
+  follow(from, to, seed, [&](std::uint32_t link) { links.push_back(link); });
   return links;
 }
 
@@ -235,8 +243,7 @@ void Routes::spread(std::uint32_t from, std::uint32_t to, double amount, std::ve
 void Routes::charge(std::uint32_t from, std::uint32_t to, double amount, std::vector<double>& load) {
   if (topology_.routing == Routing::spread) { return spread(from, to, amount, load); }
   if (topology_.routing != Routing::adaptive) {
-    for (const std::uint32_t link : route(from, to)) { load[link] += amount; }
-    return;
+    return follow(from, to, 0, [&](std::uint32_t link) { load[link] += amount; });
   }
   for (const std::uint32_t link : route_by_load(from, to, load)) { load[link] += amount; }
 }
@@ -254,6 +261,14 @@ std::vector<std::uint32_t> Routes::route_by_load(std::uint32_t from, std::uint32
   return links;
 }
 
+double least_rate(const Routes& routes, std::span<const double> load) {
+  double rate = std::numeric_limits<double>::infinity();
+  for (std::size_t link = 0; link < load.size(); ++link) {
+    if (load[link] > 0) { rate = std::min(rate, routes.topology().links[link].bandwidth / load[link]); }
+  }
+  return rate;
+}
+
 double rate_of_pattern(Routes& routes, const std::function<std::vector<std::uint32_t>(std::uint32_t)>& peers) {
   const Topology& topology = routes.topology();
   std::vector<double> load(topology.links.size(), 0.0);
@@ -263,11 +278,7 @@ double rate_of_pattern(Routes& routes, const std::function<std::vector<std::uint
     most = std::max(most, to.size());
     for (const std::uint32_t peer : to) { routes.charge(device, peer, 1.0, load); }
   }
-  double rate = std::numeric_limits<double>::infinity();
-  for (std::size_t link = 0; link < load.size(); ++link) {
-    if (load[link] > 0) { rate = std::min(rate, topology.links[link].bandwidth / load[link]); }
-  }
-  return rate * static_cast<double>(most);
+  return least_rate(routes, load) * static_cast<double>(most);
 }
 
 }  // namespace orrery::hardware

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -55,8 +54,11 @@ class Routes {
   [[nodiscard]] std::span<const std::uint32_t> ways_of_switch(std::uint32_t node, std::uint32_t to);
   [[nodiscard]] std::span<const std::uint32_t> scanned_ways(std::uint32_t node, std::uint32_t to);
   [[nodiscard]] std::uint32_t middle(std::uint32_t from, std::uint32_t to, std::uint64_t seed);
-  template <class Choose>
-  void walk(std::uint32_t from, std::uint32_t to, Choose&& choose, const std::function<void(std::uint32_t)>& take);
+  template <class Choose, class Take>
+  void walk(std::uint32_t from, std::uint32_t to, Choose&& choose, Take&& take);
+  // The links of route(), one by one.
+  template <class Take>
+  void follow(std::uint32_t from, std::uint32_t to, std::uint64_t seed, Take&& take);
   void spread(std::uint32_t from, std::uint32_t to, double amount, std::vector<double>& load);
 
   const Topology& topology_;
@@ -68,8 +70,15 @@ class Routes {
   std::vector<std::pair<std::uint32_t, const std::vector<std::uint16_t>*>>
       ends_;  // nodes that lead to it, their tables
   std::vector<std::uint32_t> ways_;
-  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> known_ways_;  // by switch and switch of the device
+  struct Slice {
+    std::uint32_t first = 0, count = 0;
+  };
+  std::vector<std::vector<Slice>> known_ways_;  // of known_links_, by switch of the device and switch; count 0: not yet
+  std::vector<std::uint32_t> known_links_;
 };
+
+// The least bandwidth / load of a link with load.
+[[nodiscard]] double least_rate(const Routes& routes, std::span<const double> load);
 
 // Bytes/s of each device when devices send as `peers` lists them, all at once and at one rate: the peers of a device x
 // the least bandwidth / messages of a link.

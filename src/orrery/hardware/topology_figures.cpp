@@ -1,6 +1,10 @@
 // Figures of a topology, and the dimensions that the closed form uses.
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <limits>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "orrery/core/error.hpp"
@@ -116,22 +120,101 @@ std::int64_t diameter_of(Routes& routes) {
   return most;
 }
 
-// The ranks that differ from `rank` in the coordinate of one level only.
-std::vector<std::uint32_t> peers_on(std::int64_t rank, std::int64_t stride, std::int64_t size) {
-  std::vector<std::uint32_t> peers;
-  const std::int64_t own = rank / stride % size;
-  for (std::int64_t i = 1; i < size; ++i) {
-    peers.push_back(static_cast<std::uint32_t>(rank + ((own + i) % size - own) * stride));
+// Equal groups of a level, of neighbours or spread evenly: the group of a position; none for positions left over.
+struct Grouping {
+  std::int64_t size = 1, members = 1;
+  bool is_spread = false;
+
+  [[nodiscard]] std::optional<std::int64_t> group_of(std::int64_t position) const {
+    const std::int64_t groups = size / members;
+    if (position >= groups * members) { return std::nullopt; }
+    return is_spread ? position % groups : position / members;
   }
-  return peers;
+};
+
+// What all groups of a level put on the links while each device sends to all others of its group.
+class GroupLoads {
+ public:
+  GroupLoads(Routes& routes, const TopologyLevel& level, std::int64_t stride)
+      : routes_(routes), size_(level.size), stride_(stride) {}
+
+  // Bytes/s of each device. Groups of a divisor of `members` that were asked for before lie inside these groups, and
+  // their messages are not counted again.
+  double rate_among(std::int64_t members, bool is_spread) {
+    auto& known = loads_[is_spread ? 1 : 0];
+    const Grouping grouping{size_, members, is_spread};
+    Grouping inner{size_, 1, is_spread};
+    std::vector<double> load(routes_.topology().links.size(), 0.0);
+    for (const auto& [divisor, its] : known) {
+      if (members % divisor != 0 || size_ % members != 0 || size_ % divisor != 0) { continue; }
+      inner.members = divisor;
+      load = its;
+    }
+    for (std::uint32_t device = 0; device < routes_.topology().devices; ++device) {
+      const std::int64_t own = device / stride_ % size_;
+      const auto group = grouping.group_of(own);
+      for (std::int64_t other = 0; group && other < size_; ++other) {
+        if (grouping.group_of(other) != group || inner.group_of(other) == inner.group_of(own)) { continue; }
+        routes_.charge(device, static_cast<std::uint32_t>(device + (other - own) * stride_), 1.0, load);
+      }
+    }
+    const double rate = least_rate(routes_, load) * static_cast<double>(members - 1);
+    known.insert_or_assign(members, std::move(load));
+    return rate;
+  }
+
+ private:
+  Routes& routes_;
+  std::int64_t size_, stride_;
+  std::array<std::map<std::int64_t, std::vector<double>>, 2> loads_;  // by members; of neighbours, spread
+};
+
+// Bytes/s of each device while all groups of neighbours send to the next member on either side, the last one being next
+// to the first.
+double rate_to_neighbours(Routes& routes, const TopologyLevel& level, std::int64_t stride, std::int64_t members) {
+  const Grouping grouping{level.size, members, false};
+  return rate_of_pattern(routes, [&](std::uint32_t device) {
+    const std::int64_t own = device / stride % level.size;
+    const auto group = grouping.group_of(own);
+    if (!group) { return std::vector<std::uint32_t>(); }
+    const auto at = [&](std::int64_t index) {
+      return static_cast<std::uint32_t>(device + (*group * members + index % members - own) * stride);
+    };
+    return std::vector{at(own % members + 1), at(own % members + members - 1)};
+  });
 }
 
-// Of the links that join neighbours on a level of a grid.
-double link_bandwidth_on(const Topology& topology, std::size_t level) {
-  for (const TopologyLink& link : topology.links) {
-    if (link.level == level) { return link.bandwidth; }
+// Bandwidth that routes leave a device to the other members of its group, by the number of members up to the whole
+// level, while all groups of the level use the links: of groups of neighbours and of groups that are spread evenly, the
+// lower. Numbers of members that do not divide the level's are interpolated; on rings and lines they are as the next
+// lower number.
+std::vector<double> rates_among(Routes& routes, const TopologyLevel& level, std::int64_t stride) {
+  const bool to_neighbours = has_neighbours_only(level.wiring);
+  GroupLoads loads(routes, level, stride);
+  std::vector<double> rates(static_cast<std::size_t>(level.size) + 1, 0.0);
+  std::size_t last = 1;
+  for (std::int64_t members = 2; members <= level.size; ++members) {
+    if (members > 2 && level.size % members != 0) { continue; }
+    const auto at = static_cast<std::size_t>(members);
+    rates[at] = to_neighbours ? rate_to_neighbours(routes, level, stride, members)
+                              : std::min(loads.rate_among(members, false), loads.rate_among(members, true));
+    if (last == 1) { rates[last] = rates[at]; }
+    for (std::size_t i = last + 1; i < at; ++i) {
+      const double way = static_cast<double>(i - last) / static_cast<double>(at - last);
+      rates[i] = to_neighbours ? rates[last] : std::lerp(rates[last], rates[at], way);
+    }
+    last = at;
   }
-  throw_internal_error("links on every level", __FILE__, __LINE__);
+  return rates;
+}
+
+// NetworkDimension::parts of these rates.
+std::vector<double> parts_of(std::vector<double> rates, Wiring wiring) {
+  const double whole = rates.back();
+  for (double& rate : rates) { rate /= whole; }
+  rates.front() = rates.back();
+  const bool is_whole = std::all_of(rates.begin(), rates.end(), [](double part) { return part == 1.0; });
+  return is_whole && has_switch(wiring) ? std::vector<double>() : rates;
 }
 
 }  // namespace
@@ -165,19 +248,15 @@ std::vector<NetworkDimension> dimensions_of(const TopologySpec& spec, const Topo
                                                 : spec.link;
     if (is_scale_up) {
       dimension.bandwidth = spec.scale_up->bandwidth;
-    } else if (spec.kind == TopologyKind::grid) {
-      const auto links = static_cast<double>(links_of_device(level.wiring, level.size));
-      dimension.bandwidth = BytesPerSecond(link_bandwidth_on(topology, i) * links);
-    } else if (has_neighbours_only(level.wiring)) {
-      const double links = spec.kind == TopologyKind::torus && level.size > 2 ? 2 : 1;
-      dimension.bandwidth = BytesPerSecond(link_bandwidth_on(topology, i) * links);
     } else {
-      const double port = port_bandwidth(spec, topology).value();
-      const double rate = std::min(
-          port, rate_of_pattern(routes, [&](std::uint32_t device) { return peers_on(device, stride, level.size); }));
-      const bool is_first = i == (topology.has_scale_up ? 1U : 0U);
-      dimension.bandwidth = BytesPerSecond(is_first ? rate : port);
-      if (!is_first) { dimension.oversubscription = port / rate; }
+      const bool has_axes = is_grid(spec.kind);  // every axis has links of its own
+      const double port = has_axes ? std::numeric_limits<double>::infinity() : port_bandwidth(spec, topology).value();
+      std::vector<double> rates = rates_among(routes, level, stride);
+      for (double& rate : rates) { rate = std::min(rate, port); }
+      const bool is_tier = !has_axes && i != (topology.has_scale_up ? 1U : 0U);
+      dimension.bandwidth = BytesPerSecond(is_tier ? port : rates.back());
+      if (is_tier) { dimension.oversubscription = port / rates.back(); }
+      dimension.parts = parts_of(std::move(rates), level.wiring);
     }
     dimensions.push_back(std::move(dimension));
     stride *= level.size;
@@ -198,8 +277,8 @@ TopologyFigures figures_of(const TopologySpec& spec, const Topology& topology) {
   figures.diameter = diameter_of(routes);
   figures.bisection = bisection_of(topology);
   if (topology.devices <= kMostAllToAll) {
-    figures.all_to_all =
-        rate_of_pattern(routes, [&](std::uint32_t device) { return peers_on(device, 1, topology.devices); });
+    const TopologyLevel all{"", topology.devices};
+    figures.all_to_all = GroupLoads(routes, all, 1).rate_among(topology.devices, false);
   }
   figures.switch_watts = spec.switch_watts * static_cast<double>(figures.switches);
   figures.switch_price_usd = spec.switch_price_usd * static_cast<double>(figures.switches);

@@ -281,7 +281,6 @@ Shape shape_of(const TopologySpec& spec) {
   std::vector<std::int64_t> sizes = level_sizes(spec, shape.tree);
   shape.devices = product(sizes);
   if (spec.kind == TopologyKind::rails && spec.pods > 1) { shape.spines = uplinks_of_rails(spec); }
-  const bool is_grid = spec.kind == TopologyKind::torus || spec.kind == TopologyKind::mesh;
   const bool has_own_scale_up = spec.kind == TopologyKind::rails;
   if (spec.scale_up && !has_own_scale_up && spec.scale_up->size > 1) {
     shape.levels.push_back({"scale-up", spec.scale_up->size, Wiring::switched});
@@ -291,7 +290,7 @@ Shape shape_of(const TopologySpec& spec) {
     const bool is_rail = has_own_scale_up && i == 1;
     shape.levels.push_back({level_name(spec, i), sizes[i],
                             spec.kind == TopologyKind::grid ? spec.wirings[i]
-                            : is_grid                       ? Wiring::ring
+                            : is_grid(spec.kind)            ? Wiring::ring
                             : is_rail                       ? Wiring::rails
                                                             : Wiring::switched});
   }
@@ -304,8 +303,7 @@ Mistake mistake_in(const TopologySpec& spec) {
   if (auto mistake = foreign_key(spec)) { return mistake; }
   if (auto mistake = mistake_of_kind(spec)) { return mistake; }
   const Shape shape = shape_of(spec);
-  const bool forwards = spec.kind == TopologyKind::torus || spec.kind == TopologyKind::mesh ||
-                        spec.kind == TopologyKind::grid || (spec.kind == TopologyKind::rails && spec.pods == 1) ||
+  const bool forwards = is_grid(spec.kind) || (spec.kind == TopologyKind::rails && spec.pods == 1) ||
                         (spec.kind == TopologyKind::list && spec.switches.empty());
   const std::int64_t most = forwards ? kMostForwardingDevices : kMostRoutedDevices;
   if (shape.devices == 0 || shape.devices > most) {

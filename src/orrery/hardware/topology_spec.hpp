@@ -24,6 +24,11 @@ enum class TopologyKind : std::uint8_t {
   list,         // nodes and cables one by one
 };
 
+// Devices are joined along axes, and pass on traffic.
+[[nodiscard]] constexpr bool is_grid(TopologyKind kind) {
+  return kind == TopologyKind::torus || kind == TopologyKind::mesh || kind == TopologyKind::grid;
+}
+
 // How a message finds its way among the shortest routes (valiant: of two of them).
 enum class Routing : std::uint8_t {
   shortest,  // the first link that gets nearer; on grids dimension by dimension

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "orrery/core/random.hpp"
@@ -383,6 +384,82 @@ TEST(Topology, switches_that_serve_no_group_are_refused) {
   EXPECT_EQ(none.error().text(),
             "t.yaml:1:10 /groups: 0: switches without room for a group reduce nothing; leave in_switch out, or give 1 "
             "or more");
+}
+
+// ---- groups of the closed form -------------------------------------------------------------------------------------
+
+std::vector<double> rates_among(const NetworkDimension& dimension) {
+  std::vector<double> rates;
+  for (std::int64_t members = 2; members <= dimension.size; ++members) {
+    rates.push_back(dimension.bandwidth_among(members).value() / 1e9);
+  }
+  return rates;
+}
+
+// Links of 1 GB/s. A part of a line has its links, as the whole; a part of a ring is a line. Between two routers of a
+// row of a HyperX there is one cable, for two devices each; between two groups of a dragonfly one for eight.
+TEST(TopologyLaw, a_group_has_the_bandwidth_of_the_links_between_its_members) {
+  using testing::ElementsAre;
+  const auto dimensions = [](const TopologySpec& spec) { return dimensions_of(spec, build(spec)); };
+  EXPECT_THAT(rates_among(dimensions(grid(TopologyKind::mesh, {4, 3}))[0]), ElementsAre(1, 1, 1));
+  EXPECT_THAT(rates_among(dimensions(grid(TopologyKind::torus, {4, 3}))[0]), ElementsAre(1, 1, 2));
+  TopologySpec hyperx = grid(TopologyKind::hyperx, {4});
+  hyperx.hosts = 2;
+  EXPECT_THAT(rates_among(dimensions(hyperx)[1]), ElementsAre(0.5, 0.75, 1));  // 1.5 in all, but the port has 1
+  TopologySpec minimal = dragonfly(5, 4, 2, 1);
+  minimal.routing = Routing::shortest;
+  EXPECT_THAT(rates_among(dimensions(minimal)[2]), ElementsAre(0.125, 0.25, 0.375, 0.5));
+  EXPECT_THAT(rates_among(dimensions(fat_tree(8, 2))[1]), ElementsAre(1, 1, 1, 1, 1, 1, 1));
+}
+
+// Against every message one by one, on every kind of network and level: groups of neighbours and groups that are spread
+// evenly, all of a level at once, and the lower of the two.
+TEST(TopologyLaw, bandwidth_of_groups_is_that_of_their_routes) {
+  int compared = 0;
+  std::vector<TopologySpec> specs = every_kind();
+  specs.push_back(grid(TopologyKind::mesh, {6, 4}));
+  specs.push_back(grid(TopologyKind::torus, {8, 6}));
+  for (const TopologySpec& spec : specs) {
+    const Topology topology = build(spec);
+    const auto dimensions = dimensions_of(spec, topology);
+    std::int64_t stride = 1;
+    for (std::size_t level = 0; level < dimensions.size(); ++level) {
+      const NetworkDimension& dimension = dimensions[level];
+      const std::int64_t size = dimension.size;
+      for (std::int64_t members = 2; members <= size; ++members) {
+        if (size % members != 0 || (topology.has_scale_up && level == 0)) { continue; }
+        const bool is_ring = has_neighbours_only(dimension.wiring);
+        double lowest = port_bandwidth(spec, topology).value() * (is_ring ? 2 : 1);
+        for (const bool are_spread : {false, true}) {
+          if (are_spread && is_ring) { continue; }
+          Routes routes(topology);
+          std::vector<double> load(topology.links.size(), 0.0);
+          const auto group = [&](std::int64_t device) {
+            const std::int64_t position = device / stride % size;
+            const std::int64_t number = are_spread ? position % (size / members) : position / members;
+            return std::pair(device - position * stride, number);
+          };
+          for (std::uint32_t from = 0; from < topology.devices; ++from) {
+            for (std::uint32_t to = 0; to < topology.devices; ++to) {
+              if (from == to || group(from) != group(to)) { continue; }
+              const std::int64_t apart = std::abs(from / stride % size - to / stride % size);
+              const double messages = !is_ring ? 1 : members == 2 ? 2 : apart == 1 ? 1 : apart == members - 1 ? 1 : 0;
+              if (messages > 0) { routes.charge(from, to, messages, load); }
+            }
+          }
+          const double peers = is_ring ? 2 : static_cast<double>(members - 1);
+          for (std::size_t link = 0; link < load.size(); ++link) {
+            if (load[link] > 0) { lowest = std::min(lowest, peers * topology.links[link].bandwidth / load[link]); }
+          }
+        }
+        EXPECT_NEAR(dimension.bandwidth_among(members).value() / lowest, 1, 1e-12)
+            << static_cast<int>(spec.kind) << " level " << level << " members " << members;
+        ++compared;
+      }
+      stride *= size;
+    }
+  }
+  EXPECT_GT(compared, 40);
 }
 
 }  // namespace

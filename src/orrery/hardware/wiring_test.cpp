@@ -21,57 +21,71 @@ TopologySpec grid(std::vector<std::int64_t> sizes, std::vector<Wiring> wirings) 
   return spec;
 }
 
-// Bytes/s that each of the first `members` devices sends, if it sends as much to the next one on either side. At the
-// ends of a line there is one side.
-double rate_to_neighbours(const Topology& topology, std::uint32_t members) {
+// Bytes/s that routes leave each device of groups of neighbours that fill the only axis, all at once: to the other
+// members or, where links lead to neighbours only, to the next member on either side, the last one being next to the
+// first.
+double rate_by_routes(const Topology& topology, Wiring wiring, std::uint32_t members) {
   Routes routes(topology);
-  const bool whole = members == topology.devices;
   return rate_of_pattern(routes, [&](std::uint32_t device) {
     std::vector<std::uint32_t> peers;
-    if (device >= members) { return peers; }
-    if (whole || device + 1 < members) { peers.push_back((device + 1) % members); }
-    if (whole || device > 0) { peers.push_back((device + members - 1) % members); }
+    const std::uint32_t first = device / members * members;
+    if (has_neighbours_only(wiring)) {
+      return std::vector<std::uint32_t>{first + (device + 1) % members, first + (device + members - 1) % members};
+    }
+    for (std::uint32_t peer = first; peer < first + members; ++peer) {
+      if (peer != device) { peers.push_back(peer); }
+    }
     return peers;
   });
 }
 
-// A device of a mesh, or at a switch, sends to the other members at the bandwidth of the closed form. In a whole ring
-// both neighbours have a link, and both count. A part of a ring is a line: the closed form counts one of its links, as
-// at its ends, while the routes give a device between two neighbours both.
-TEST(WiringLaw, bandwidth_is_that_of_the_routes_but_a_part_of_a_ring_counts_as_its_ends) {
-  constexpr double kLink = 10e9;
+// The closed form has a figure for each wiring. It is what routes leave: a message from the last to the first member of
+// a part of a ring passes all links between them, so that every link has a message of either direction.
+TEST(WiringLaw, bandwidth_of_a_group_is_that_of_its_routes) {
   for (const Wiring wiring : {Wiring::ring, Wiring::mesh, Wiring::switched}) {
-    for (const std::int64_t size : {3, 4, 8}) {
-      const Topology topology = build(grid({size}, {wiring}));
-      const auto dimensions = dimensions_of(grid({size}, {wiring}), topology);
-      ASSERT_EQ(dimensions.size(), 1U);
-      EXPECT_EQ(dimensions.front().wiring, wiring);
-      std::vector<double> out(topology.devices, 0.0);
-      for (const TopologyLink& link : topology.links) {
-        if (link.from < topology.devices) { out[link.from] += link.bandwidth; }
+    for (const std::int64_t size : {2, 3, 4, 6, 8, 12}) {
+      const TopologySpec spec = grid({size}, {wiring});
+      const Topology topology = build(spec);
+      NetworkDimension dimension = dimensions_of(spec, topology).front();
+      EXPECT_EQ(dimension.wiring, wiring);
+      if (!has_neighbours_only(wiring) || size > 2) {
+        double out = 0;
+        for (const TopologyLink& link : topology.links) { out += link.from == 0 ? link.bandwidth : 0; }
+        EXPECT_DOUBLE_EQ(out, dimension.bandwidth.value());
       }
-      for (const double sum : out) { EXPECT_DOUBLE_EQ(sum, dimensions.front().bandwidth.value()); }
+      dimension.parts.clear();  // of a cluster that has no topology
       for (std::int64_t members = 2; members <= size; ++members) {
-        Routes routes(topology);
-        const double to_all = rate_of_pattern(routes, [&](std::uint32_t device) {
-          std::vector<std::uint32_t> peers;
-          for (std::uint32_t peer = 0; peer < members && device < members; ++peer) {
-            if (peer != device) { peers.push_back(peer); }
-          }
-          return peers;
-        });
-        const double said = dimensions.front().bandwidth_among(members).value();
-        if (has_neighbours_only(wiring)) {
-          const bool whole = members == size;
-          EXPECT_DOUBLE_EQ(said, kLink * (whole ? 2 : 1)) << members;
-          EXPECT_DOUBLE_EQ(rate_to_neighbours(topology, static_cast<std::uint32_t>(members)),
-                           kLink * (whole || members > 2 ? 2 : 1))
-              << members;
-        } else {
-          EXPECT_DOUBLE_EQ(said, to_all) << size << " " << members;
-        }
+        if (size % members != 0) { continue; }
+        EXPECT_DOUBLE_EQ(dimension.bandwidth_among(members).value(),
+                         rate_by_routes(topology, wiring, static_cast<std::uint32_t>(members)))
+            << size << " " << members;
       }
     }
+  }
+}
+
+// Device i of every node has a port of its own into fabric i.
+TEST(WiringLaw, bandwidth_of_rails_is_that_of_the_routes) {
+  TopologySpec spec;
+  spec.kind = TopologyKind::rails;
+  spec.bandwidth = 10_GBps;
+  spec.scale_up = ScaleUpDomain{4, 90_GBps, {}};
+  spec.nodes = 6;
+  const Topology topology = build(spec);
+  NetworkDimension dimension = dimensions_of(spec, topology).at(1);
+  EXPECT_EQ(dimension.wiring, Wiring::rails);
+  dimension.parts.clear();
+  for (const std::uint32_t members : {2U, 3U, 6U}) {
+    Routes routes(topology);
+    const double rate = rate_of_pattern(routes, [&](std::uint32_t device) {
+      std::vector<std::uint32_t> peers;
+      const std::uint32_t node = device / 4, first = node / members * members;
+      for (std::uint32_t peer = first; peer < first + members; ++peer) {
+        if (peer != node) { peers.push_back(peer * 4 + device % 4); }
+      }
+      return peers;
+    });
+    EXPECT_DOUBLE_EQ(dimension.bandwidth_among(members).value(), rate) << members;
   }
 }
 

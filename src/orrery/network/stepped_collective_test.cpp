@@ -307,5 +307,66 @@ TEST(SteppedCollective, adaptive_routing_takes_the_way_with_fewer_flows) {
   EXPECT_NEAR(times_of(spec, calls).finish[1], 1e-3, 1e-12);
 }
 
+// ---- the closed form -----------------------------------------------------------------------------------------------
+
+// All groups of `members` along a level, of neighbours or spread evenly.
+std::vector<std::vector<std::uint32_t>> groups_along(const hardware::Topology& topology, std::int64_t stride,
+                                                     std::int64_t size, std::int64_t members, bool are_spread) {
+  std::map<std::pair<std::int64_t, std::int64_t>, std::vector<std::uint32_t>> groups;
+  for (std::uint32_t device = 0; device < topology.devices; ++device) {
+    const std::int64_t position = device / stride % size;
+    const std::int64_t number = are_spread ? position % (size / members) : position / members;
+    groups[{device - position * stride, number}].push_back(device);
+  }
+  std::vector<std::vector<std::uint32_t>> all;
+  for (auto& [at, nodes] : groups) { all.push_back(std::move(nodes)); }
+  return all;
+}
+
+// The bandwidth of the closed form is that at which all groups of a level really send: an all-to-all, and on rings and
+// lines an all-gather around a part, whose messages from the last to the first member pass the way back.
+TEST(SteppedCollectiveLaw, groups_along_a_level_take_the_time_of_the_closed_form) {
+  TopologySpec hyperx = spec_of(TopologyKind::hyperx);
+  hyperx.sizes = {4, 3};
+  hyperx.hosts = 2;
+  TopologySpec mesh = torus();
+  mesh.kind = TopologyKind::mesh;
+  mesh.sizes = {6, 4};
+  TopologySpec ring = torus();
+  ring.sizes = {8};
+  constexpr double kBlock = 1e6;
+  int compared = 0;
+  for (const TopologySpec& spec : {hyperx, mesh, ring, dragonfly(Routing::shortest), two_to_one()}) {
+    const hardware::Topology topology = hardware::build(spec);
+    std::int64_t stride = 1;
+    for (const hardware::NetworkDimension& dimension : hardware::dimensions_of(spec, topology)) {
+      const bool is_ring = hardware::has_neighbours_only(dimension.wiring);
+      for (std::int64_t members = 2; members <= dimension.size; ++members) {
+        const bool is_closed_ring = spec.kind == TopologyKind::torus && members == dimension.size;
+        if (dimension.size % members != 0 || is_closed_ring) { continue; }
+        double slowest = 0;
+        for (const bool are_spread : {false, true}) {
+          if (is_ring && are_spread) { continue; }
+          std::vector<SteppedCollective> calls;
+          for (auto& nodes : groups_along(topology, stride, dimension.size, members, are_spread)) {
+            calls.push_back(
+                is_ring ? call_of(Collective::all_gather, CollectiveAlgorithm::ring, std::move(nodes), kBlock)
+                        : call_of(Collective::all_to_all, CollectiveAlgorithm::direct, std::move(nodes), kBlock));
+          }
+          const auto times = times_of(spec, calls);
+          slowest = std::max(slowest, *std::max_element(times.finish.begin(), times.finish.end()));
+        }
+        const double closed_form =
+            kBlock * static_cast<double>(members - 1) / dimension.bandwidth_among(members).value();
+        EXPECT_NEAR(slowest / closed_form, 1, 1e-9)
+            << static_cast<int>(spec.kind) << " " << dimension.name << " " << members;
+        ++compared;
+      }
+      stride *= dimension.size;
+    }
+  }
+  EXPECT_GT(compared, 15);
+}
+
 }  // namespace
 }  // namespace orrery::network::stepped_collective_test

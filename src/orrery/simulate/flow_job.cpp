@@ -50,8 +50,9 @@ void use_topology(FlowJob& job, std::vector<std::uint32_t> devices) {
     hardware::NetworkDimension& dimension = job.cluster.dimensions[i];
     const bool is_scale_up = topology.has_scale_up && i == 0;
     if (dimension.is_tier()) { dimension.oversubscription = 1.0; }
-    if (hardware::has_switch(dimension.wiring) && !is_scale_up) {
+    if (hardware::has_switch(dimension.wiring) && !is_scale_up && !hardware::is_grid(spec.kind)) {
       dimension.bandwidth = hardware::port_bandwidth(spec, topology);
+      dimension.parts.clear();
     }
   }
 }
