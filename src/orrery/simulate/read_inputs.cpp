@@ -22,11 +22,24 @@ namespace {
 
 constexpr std::uint64_t kMaxRanks = std::uint64_t{1} << 24;
 
-constexpr std::array<std::pair<std::string_view, Wiring>, 3> kWirings = {
-    {{"Ring", Wiring::ring}, {"FullyConnected", Wiring::mesh}, {"Switch", Wiring::switched}}};
-constexpr std::array<std::string_view, 3> kTopologies = {kWirings[0].first, kWirings[1].first, kWirings[2].first};
+// Those that its files can say.
+constexpr auto kTopologies = [] {
+  std::array<std::string_view, hardware::kWiringNames.size() - 1> names;
+  std::size_t count = 0;
+  for (const hardware::WiringNames& row : hardware::kWiringNames) {
+    if (row.wiring != Wiring::rails) { names[count++] = row.astra_sim; }
+  }
+  return names;
+}();
 constexpr std::array<std::string_view, 4> kArrangements = {"NO_MEMORY_EXPANSION", "PER_NPU_MEMORY_EXPANSION",
                                                            "PER_NODE_MEMORY_EXPANSION", "MEMORY_POOL"};
+
+Wiring wiring_of(std::string_view name) {
+  const auto* const found = std::find_if(hardware::kWiringNames.begin(), hardware::kWiringNames.end(),
+                                         [&](const hardware::WiringNames& row) { return row.astra_sim == name; });
+  ORRERY_ASSERT(found != hardware::kWiringNames.end());
+  return found->wiring;
+}
 
 // The unit of `bandwidth`: ASTRA-sim calls 2^30 bytes per second one GB/s.
 double bandwidth_unit(Semantics semantics) {
@@ -39,7 +52,9 @@ double bandwidth_unit(Semantics semantics) {
 
 void read_dimension(ForeignFile& file, NetworkDimension& dimension, const Node& topology, const Node& count,
                     const Node& bandwidth, const Node& latency) {
-  if (const auto which = file.choice(topology, "topology", kTopologies)) { dimension.wiring = kWirings[*which].second; }
+  if (const auto which = file.choice(topology, "topology", kTopologies)) {
+    dimension.wiring = wiring_of(kTopologies[*which]);
+  }
   if (const auto ranks = file.real(count, "npus_count")) {
     if (*ranks < 2 || *ranks > static_cast<double>(kMaxRanks) || *ranks != std::trunc(*ranks)) {
       file.add_error(count.place, fmt::format("npus_count is {}; valid: a whole number of at least 2", count.scalar));
@@ -83,11 +98,10 @@ Group read_group(const config::Member& member, std::uint32_t ranks, Failure& fai
 }  // namespace
 
 std::string_view name_of(Wiring wiring) {
-  if (wiring == Wiring::rails) { wiring = Wiring::switched; }
-  const auto* const found =
-      std::find_if(kWirings.begin(), kWirings.end(), [&](const auto& known) { return known.second == wiring; });
-  ORRERY_ASSERT(found != kWirings.end());
-  return found->first;
+  const auto* const found = std::find_if(hardware::kWiringNames.begin(), hardware::kWiringNames.end(),
+                                         [&](const hardware::WiringNames& row) { return row.wiring == wiring; });
+  ORRERY_ASSERT(found != hardware::kWiringNames.end());
+  return found->astra_sim;
 }
 
 std::uint32_t Network::ranks() const {
