@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <iterator>
 #include <set>
 #include <tuple>
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/hardware/astra_network.hpp"
 #include "orrery/hardware/records.hpp"
 #include "orrery/hardware/reference.hpp"
 #include "orrery/hardware/topology.hpp"
@@ -63,6 +65,7 @@ Unresolved resolve_parts(Node& cluster, const std::string& directory) {
     }
   }
   if (Node* topology = cluster.find("topology")) {
+    resolve_topology(*topology, unresolved);
     if (Node* link = topology->find("link")) { resolve_reference(*link, kLinkEntries, directory, unresolved); }
     Node* domain = topology->find("scale_up");
     Node* link = domain != nullptr ? domain->find("link") : nullptr;
@@ -254,6 +257,11 @@ Result<config::Node> Catalogue::cluster_tree(const std::string& name_or_path, co
   }
   if (auto clusters = clusters_of(name_or_path)) { return fail(place, std::move(*clusters)); }
   ORRERY_TRY(node, entry_node(directory_, kClusterEntries, name_or_path, place));
+  if (is_astra_network(node)) {
+    return fail(place, fmt::format("{} is a network file of ASTRA-sim and has no accelerator; valid here: a cluster "
+                                   "file with an accelerator and \"topology: {}\"",
+                                   quote(name_or_path), std::filesystem::path(name_or_path).filename().string()));
+  }
   name_node(node, file_stem(name_or_path));
   auto unresolved = resolve_parts(node, directory_);
   if (!unresolved.complaints.empty()) { return all_errors(node, std::move(unresolved)); }
@@ -284,6 +292,22 @@ Result<Cluster> Catalogue::cluster_of_tree(config::Node node, std::int64_t devic
     return fail(node.find("nodes")->place,
                 fmt::format("{} does not model several kinds of nodes; give a cluster of one kind", unlike.refused_by));
   }
+  return sized;
+}
+
+Result<Cluster> Catalogue::network(const std::string& name_or_path, std::int64_t devices) const {
+  if (!is_astra_network(name_or_path)) { return cluster(name_or_path, devices, UnlikeNodes::modelled); }
+  std::vector<std::string> warnings;
+  ORRERY_TRY(spec, read_astra_topology(name_or_path, warnings));
+  Cluster network;
+  network.name = file_stem(name_or_path);
+  network.dimensions = dimensions_of(spec, build(spec));
+  network.topology = std::move(spec);
+  NetworkDimension& outermost = network.dimensions.back();
+  outermost.most = network.dimensions.size() > 1 ? outermost.size : 0;
+  const std::int64_t all = product_of_sizes(network);
+  ORRERY_TRY(sized, scaled(std::move(network), devices != 0 ? devices : all));
+  sized.warnings.insert(sized.warnings.begin(), warnings.begin(), warnings.end());
   return sized;
 }
 
