@@ -36,7 +36,7 @@ network::ChunkDimension chunk_dimension(const hardware::NetworkDimension& dimens
   const hardware::Protocol& protocol = widest_protocol(dimension.link);
   const double payload = dimension.link.efficiency * protocol.bandwidth_fraction;
   return {dimension.size, dimension.rate().value() * payload,
-          static_cast<double>(dimension.size - 1) * protocol.ring_step.value()};
+          static_cast<double>(dimension.size - 1) * (protocol.ring_step + dimension.route_latency).value()};
 }
 
 }  // namespace

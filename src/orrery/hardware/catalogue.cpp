@@ -124,6 +124,13 @@ Result<void> add_dimensions(Node& cluster, const Unresolved& unresolved) {
   return {};
 }
 
+// Trees have no place for what only routes say.
+void set_route_latencies(Cluster& cluster) {
+  if (!cluster.topology || !(cluster.topology->switch_latency > Seconds(0))) { return; }
+  const auto known = dimensions_of(*cluster.topology, build(*cluster.topology));
+  for (std::size_t d = 0; d < known.size(); ++d) { cluster.dimensions[d].route_latency = known[d].route_latency; }
+}
+
 std::int64_t product_of_sizes(const Cluster& cluster) {
   std::int64_t product = 1;
   for (const auto& dimension : cluster.dimensions) {
@@ -277,6 +284,7 @@ Result<Cluster> Catalogue::cluster_of_tree(config::Node node, std::int64_t devic
   auto unresolved = resolve_parts(node, directory_);
   if (auto added = add_dimensions(node, unresolved); !added) { return tl::make_unexpected(added.error()); }
   ORRERY_TRY(read, read_cluster(node, std::move(unresolved)));
+  set_route_latencies(read);
   if (!read.nodes.empty()) { read.accelerator = read.nodes.front().accelerator; }
   read.change_accelerators([&](Accelerator& one) {
     if (one.name.empty()) { one.name = read.name; }

@@ -36,6 +36,7 @@ struct NetworkDimension {
   // switches above the next inner dimension: what crosses it also passes the ports of that dimension.
   std::optional<double> oversubscription;
   LinkClass link;
+  Seconds route_latency = {};  // of a step, in addition to the link class: the longest route of a topology's level
 
   // Bandwidth of a device while all others send, too.
   [[nodiscard]] BytesPerSecond rate() const { return bandwidth / oversubscription.value_or(1.0); }

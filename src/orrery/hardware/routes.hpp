@@ -71,6 +71,10 @@ class Routes {
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> known_ways_;  // by switch and switch of the device
 };
 
+// Of a message on a route, beyond the latency of its link class, which has one switch: switch_latency for every node
+// between the two devices, without one switch.
+[[nodiscard]] Seconds added_latency(const Topology& topology, std::span<const std::uint32_t> route);
+
 // Bytes/s of each device when devices send as `peers` lists them, all at once and at one rate: the peers of a device x
 // the least bandwidth / messages of a link.
 [[nodiscard]] double rate_of_pattern(Routes& routes,

@@ -126,6 +126,22 @@ std::vector<std::uint32_t> peers_on(std::int64_t rank, std::int64_t stride, std:
   return peers;
 }
 
+// Of the longest route between devices that send to each other on a level: neighbours where links lead to neighbours
+// only, as collectives are rings there; any two elsewhere.
+Seconds route_latency_on(Routes& routes, std::int64_t stride, const TopologyLevel& level) {
+  const Topology& topology = routes.topology();
+  Seconds longest;
+  if (!(topology.switch_latency > Seconds(0))) { return longest; }
+  for (std::uint32_t device = 0; device < topology.devices; ++device) {
+    std::vector<std::uint32_t> peers = peers_on(device, stride, level.size);
+    if (has_neighbours_only(level.wiring)) { peers = {peers.front(), peers.back()}; }
+    for (const std::uint32_t peer : peers) {
+      longest = max(longest, added_latency(topology, routes.route(device, peer)));
+    }
+  }
+  return longest;
+}
+
 // Of the links that join neighbours on a level of a grid.
 double link_bandwidth_on(const Topology& topology, std::size_t level) {
   for (const TopologyLink& link : topology.links) {
@@ -152,6 +168,7 @@ std::vector<NetworkDimension> dimensions_of(const TopologySpec& spec, const Topo
   for (std::size_t axis = 0; axis < spec.sizes.size(); ++axis) {
     if (spec.sizes[axis] > 1) { axes.push_back(axis); }
   }
+  const std::size_t first_level = topology.has_scale_up ? 1 : 0;
   std::int64_t stride = 1;
   for (std::size_t i = 0; i < topology.levels.size(); ++i) {
     const TopologyLevel& level = topology.levels[i];
@@ -163,6 +180,11 @@ std::vector<NetworkDimension> dimensions_of(const TopologySpec& spec, const Topo
     dimension.link = is_scale_up                ? spec.scale_up->link
                      : !spec.axis_links.empty() ? spec.axis_links[axes[i]]
                                                 : spec.link;
+    dimension.route_latency = route_latency_on(routes, stride, level);
+    if (!is_scale_up && !spec.picojoules_per_bit.empty()) {
+      const std::size_t given = !axes.empty() && spec.kind != TopologyKind::hyperx ? axes[i] : i - first_level;
+      dimension.link.picojoules_per_bit = spec.picojoules_per_bit[std::min(given, spec.picojoules_per_bit.size() - 1)];
+    }
     if (is_scale_up) {
       dimension.bandwidth = spec.scale_up->bandwidth;
     } else if (spec.kind == TopologyKind::grid) {
@@ -175,7 +197,7 @@ std::vector<NetworkDimension> dimensions_of(const TopologySpec& spec, const Topo
       const double port = port_bandwidth(spec, topology).value();
       const double rate = std::min(
           port, rate_of_pattern(routes, [&](std::uint32_t device) { return peers_on(device, stride, level.size); }));
-      const bool is_first = i == (topology.has_scale_up ? 1U : 0U);
+      const bool is_first = i == first_level;
       dimension.bandwidth = BytesPerSecond(is_first ? rate : port);
       if (!is_first) { dimension.oversubscription = port / rate; }
     }
