@@ -36,7 +36,7 @@ network::ChunkDimension chunk_dimension(const hardware::NetworkDimension& dimens
   const hardware::Protocol& protocol = widest_protocol(dimension.link);
   const double payload = dimension.link.efficiency * protocol.bandwidth_fraction;
   return {dimension.size, dimension.rate().value() * payload,
-          static_cast<double>(dimension.size - 1) * protocol.ring_step.value()};
+          static_cast<double>(dimension.size - 1) * (protocol.ring_step + dimension.route_latency).value()};
 }
 
 }  // namespace
@@ -44,8 +44,7 @@ network::ChunkDimension chunk_dimension(const hardware::NetworkDimension& dimens
 Result<results::CollectiveTable> simulate_chunks(const std::string& data_directory, const std::string& cluster_name,
                                                  std::int64_t devices, const CollectiveRequest& request,
                                                  const ChunkChoice& choice) {
-  ORRERY_TRY(cluster,
-             hardware::Catalogue(data_directory).cluster(cluster_name, devices, hardware::UnlikeNodes::modelled));
+  ORRERY_TRY(cluster, hardware::Catalogue(data_directory).network(cluster_name, devices));
   const bool has_halves = request.op == Collective::all_reduce || request.op == Collective::reduce_scatter ||
                           request.op == Collective::all_gather;
   if (!has_halves) {

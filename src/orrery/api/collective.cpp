@@ -126,7 +126,7 @@ struct Target {
 
 Result<Target> target_of(const std::string& data_directory, const std::string& cluster_name, std::int64_t devices) {
   const hardware::Catalogue catalogue(data_directory);
-  ORRERY_TRY(cluster, catalogue.cluster(cluster_name, devices, hardware::UnlikeNodes::modelled));
+  ORRERY_TRY(cluster, catalogue.network(cluster_name, devices));
   Target target{cluster, everyone(cluster)};
   if (target.group.size() < 2) {
     return fail(Place{"", 0, 0, "--devices"},

@@ -11,6 +11,7 @@
 #include "orrery/api/topology.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/estimate/estimator.hpp"
+#include "orrery/hardware/astra_network.hpp"
 #include "orrery/madmax/system.hpp"
 #include "orrery/network/names.hpp"
 #include "orrery/validate/validate.hpp"
@@ -112,7 +113,7 @@ Result<std::string> Orrery::describe(const std::string& name, const std::string&
     return fail(Place{"", 0, 0, "--as"},
                 fmt::format("{} is for a Hugging Face config.json; {} is not one", quote(as), quote(name)));
   }
-  if (is_astra_network(name)) { return describe_astra_network(name); }
+  if (hardware::is_astra_network(name)) { return describe_astra_network(name); }
   if (madmax::is_system(data_directory_, name)) {
     return madmax::load_system(data_directory_, name, 0).map(madmax::describe);
   }

@@ -1,24 +1,24 @@
 #include "orrery/api/topology.hpp"
 
-#include <filesystem>
+#include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "orrery/config/node.hpp"
+#include "orrery/hardware/astra_network.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/hardware/records.hpp"
 #include "orrery/hardware/topology_records.hpp"
-#include "orrery/simulate/network_topology.hpp"
-#include "orrery/simulate/read_inputs.hpp"
 
 namespace orrery::api {
 
 namespace {
 
-Result<hardware::TopologySpec> spec_of_astra_network(const std::string& file) {
-  simulate::Warnings warnings;
-  ORRERY_TRY(network, simulate::read_network(file, simulate::Semantics::physical, warnings));
-  hardware::TopologySpec spec = simulate::topology_of(network);
-  if (auto mistake = hardware::mistake_in(spec)) { return fail(Place{file, 0, 0, ""}, mistake->message); }
-  return spec;
+// Files of link classes need them, whatever their values.
+bool is_required(std::string_view key) {
+  constexpr std::array<std::string_view, 6> kKeys = {"efficiency", "latency",   "ring_base",
+                                                     "ring_step",  "tree_base", "tree_step"};
+  return std::find(kKeys.begin(), kKeys.end(), key) != kKeys.end();
 }
 
 // Without the members that are as in `usual`.
@@ -26,7 +26,10 @@ config::Node without_defaults(const config::Node& node, const config::Node& usua
   config::Node kept = config::mapping_node();
   for (const config::Member& member : node.members) {
     const config::Node* other = usual.find(member.key);
-    if (other != nullptr && config::print_yaml(member.value) == config::print_yaml(*other)) { continue; }
+    if (!is_required(member.key) && other != nullptr &&
+        config::print_yaml(member.value) == config::print_yaml(*other)) {
+      continue;
+    }
     config::add(kept, member.key, member.value);
   }
   return kept;
@@ -54,17 +57,9 @@ config::Node written(const hardware::TopologySpec& spec) {
 
 }  // namespace
 
-bool is_astra_network(const std::string& file) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(file, error)) { return false; }
-  const auto text = config::read_text_file(file);
-  if (!text) { return false; }
-  const auto node = config::parse_yaml(*text, file);
-  return node && node->kind == config::Kind::mapping && node->find("npus_count") != nullptr;
-}
-
 Result<std::string> describe_astra_network(const std::string& file) {
-  ORRERY_TRY(spec, spec_of_astra_network(file));
+  std::vector<std::string> warnings;
+  ORRERY_TRY(spec, hardware::read_astra_topology(file, warnings));
   config::Node document = config::mapping_node();
   config::add(document, "topology", written(spec));
   return "# for a cluster file, with a name and an accelerator; 1 GB is 10^9 bytes\n" + config::print_yaml(document) +
@@ -72,22 +67,12 @@ Result<std::string> describe_astra_network(const std::string& file) {
 }
 
 std::optional<ClusterNetwork> network_of(const std::string& data_directory, const std::string& cluster) {
+  const auto read = hardware::Catalogue(data_directory).network(cluster, 0);
+  if (!read || !read->topology) { return std::nullopt; }
   ClusterNetwork network;
-  hardware::TopologySpec spec;
-  if (is_astra_network(cluster)) {
-    auto read = spec_of_astra_network(cluster);
-    if (!read) { return std::nullopt; }
-    spec = std::move(*read);
-    network.topology = hardware::build(spec);
-    network.dimensions = hardware::dimensions_of(spec, network.topology);
-  } else {
-    const auto read = hardware::Catalogue(data_directory).cluster(cluster, 0, hardware::UnlikeNodes::modelled);
-    if (!read || !read->topology) { return std::nullopt; }
-    spec = *read->topology;
-    network.topology = hardware::build(spec);
-    network.dimensions = read->dimensions;
-  }
-  network.figures = hardware::figures_of(spec, network.topology);
+  network.topology = hardware::build(*read->topology);
+  network.dimensions = read->dimensions;
+  network.figures = hardware::figures_of(*read->topology, network.topology);
   return network;
 }
 

@@ -10,9 +10,7 @@
 
 namespace orrery::api {
 
-// Whether the file is a network of ASTRA-sim (npus_count).
-[[nodiscard]] bool is_astra_network(const std::string& file);
-// Such a file as the `topology` of a cluster file, in YAML.
+// A network file of ASTRA-sim as the `topology` of a cluster file, in YAML.
 [[nodiscard]] Result<std::string> describe_astra_network(const std::string& file);
 
 struct ClusterNetwork {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <iterator>
 #include <set>
 #include <tuple>
@@ -9,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/hardware/astra_network.hpp"
 #include "orrery/hardware/records.hpp"
 #include "orrery/hardware/reference.hpp"
 #include "orrery/hardware/topology.hpp"
@@ -63,6 +65,7 @@ Unresolved resolve_parts(Node& cluster, const std::string& directory) {
     }
   }
   if (Node* topology = cluster.find("topology")) {
+    resolve_topology(*topology, unresolved);
     if (Node* link = topology->find("link")) { resolve_reference(*link, kLinkEntries, directory, unresolved); }
     Node* domain = topology->find("scale_up");
     Node* link = domain != nullptr ? domain->find("link") : nullptr;
@@ -105,23 +108,22 @@ Result<Cluster> read_cluster(const Node& node, Unresolved unresolved) {
 }
 
 // The dimensions of a cluster with a topology follow from it. Adds them to the tree, as if the file had them; returns
-// what no file has, the parts of groups (NetworkDimension::parts) by dimension.
-Result<std::vector<std::vector<double>>> add_dimensions(Node& cluster, const Unresolved& unresolved) {
+// them, because trees have no place for what only routes say.
+Result<std::vector<NetworkDimension>> add_dimensions(Node& cluster, const Unresolved& unresolved) {
   const Node* topology = cluster.find("topology");
-  std::vector<std::vector<double>> parts;
-  if (topology == nullptr || !unresolved.complaints.empty()) { return parts; }
+  if (topology == nullptr || !unresolved.complaints.empty()) { return {}; }
   if (const config::Member* dimensions = cluster.member("dimensions")) {
     return fail(dimensions->place(), "is not valid with topology, which defines the dimensions");
   }
   ORRERY_TRY(spec, Described<TopologySpec>::record().read(*topology));
+  std::vector<NetworkDimension> dimensions = dimensions_of(spec, build(spec));
   Node made = config::sequence_node();
-  for (NetworkDimension& dimension : dimensions_of(spec, build(spec))) {
+  for (const NetworkDimension& dimension : dimensions) {
     append(made, Described<NetworkDimension>::record().to_node(dimension));
-    parts.push_back(std::move(dimension.parts));
   }
   const Place place = topology->place;  // adding a member may move the others
   config::add(cluster, "dimensions", std::move(made)).place = place;
-  return parts;
+  return dimensions;
 }
 
 std::int64_t product_of_sizes(const Cluster& cluster) {
@@ -257,6 +259,11 @@ Result<config::Node> Catalogue::cluster_tree(const std::string& name_or_path, co
   }
   if (auto clusters = clusters_of(name_or_path)) { return fail(place, std::move(*clusters)); }
   ORRERY_TRY(node, entry_node(directory_, kClusterEntries, name_or_path, place));
+  if (is_astra_network(node)) {
+    return fail(place, fmt::format("{} is a network file of ASTRA-sim and has no accelerator; valid here: a cluster "
+                                   "file with an accelerator and \"topology: {}\"",
+                                   quote(name_or_path), std::filesystem::path(name_or_path).filename().string()));
+  }
   name_node(node, file_stem(name_or_path));
   auto unresolved = resolve_parts(node, directory_);
   if (!unresolved.complaints.empty()) { return all_errors(node, std::move(unresolved)); }
@@ -270,9 +277,12 @@ Result<Cluster> Catalogue::cluster(const std::string& name_or_path, std::int64_t
 
 Result<Cluster> Catalogue::cluster_of_tree(config::Node node, std::int64_t devices, UnlikeNodes unlike) const {
   auto unresolved = resolve_parts(node, directory_);
-  ORRERY_TRY(parts, add_dimensions(node, unresolved));
+  ORRERY_TRY(made, add_dimensions(node, unresolved));
   ORRERY_TRY(read, read_cluster(node, std::move(unresolved)));
-  for (std::size_t i = 0; i < parts.size(); ++i) { read.dimensions[i].parts = std::move(parts[i]); }
+  for (std::size_t i = 0; i < made.size(); ++i) {
+    read.dimensions[i].parts = std::move(made[i].parts);
+    read.dimensions[i].route_latency = made[i].route_latency;
+  }
   if (!read.nodes.empty()) { read.accelerator = read.nodes.front().accelerator; }
   read.change_accelerators([&](Accelerator& one) {
     if (one.name.empty()) { one.name = read.name; }
@@ -288,6 +298,22 @@ Result<Cluster> Catalogue::cluster_of_tree(config::Node node, std::int64_t devic
     return fail(node.find("nodes")->place,
                 fmt::format("{} does not model several kinds of nodes; give a cluster of one kind", unlike.refused_by));
   }
+  return sized;
+}
+
+Result<Cluster> Catalogue::network(const std::string& name_or_path, std::int64_t devices) const {
+  if (!is_astra_network(name_or_path)) { return cluster(name_or_path, devices, UnlikeNodes::modelled); }
+  std::vector<std::string> warnings;
+  ORRERY_TRY(spec, read_astra_topology(name_or_path, warnings));
+  Cluster network;
+  network.name = file_stem(name_or_path);
+  network.dimensions = dimensions_of(spec, build(spec));
+  network.topology = std::move(spec);
+  NetworkDimension& outermost = network.dimensions.back();
+  outermost.most = network.dimensions.size() > 1 ? outermost.size : 0;
+  const std::int64_t all = product_of_sizes(network);
+  ORRERY_TRY(sized, scaled(std::move(network), devices != 0 ? devices : all));
+  sized.warnings.insert(sized.warnings.begin(), warnings.begin(), warnings.end());
   return sized;
 }
 

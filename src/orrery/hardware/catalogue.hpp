@@ -4,7 +4,8 @@
 //
 // A cluster holds its accelerator and its dimensions' link classes inline, or refers to them: by catalogue name
 // (`accelerator: h100-sxm`), by the path of a file, which counts from the cluster's own folder, or by either and with
-// changes (`accelerator: {use: h100-sxm, memory: 96 GiB}`). A figure that is changed loses the entry's citation.
+// changes (`accelerator: {use: h100-sxm, memory: 96 GiB}`). A figure that is changed loses the entry's citation. Its
+// topology may be the path of a network file of ASTRA-sim, with changes or without.
 #pragma once
 
 #include <cstdint>
@@ -45,6 +46,10 @@ class Catalogue {
   // kinds of nodes, unless the caller models that.
   [[nodiscard]] Result<Cluster> cluster(const std::string& name_or_path, std::int64_t devices,
                                         UnlikeNodes unlike = UnlikeNodes::refused) const;
+
+  // For callers that need no accelerator: a cluster, or a network file of ASTRA-sim as a cluster without an
+  // accelerator. With several kinds of nodes, too.
+  [[nodiscard]] Result<Cluster> network(const std::string& name_or_path, std::int64_t devices) const;
 
   // The tree of a cluster with its accelerator and links in place of their names, to be changed and read by
   // cluster_of_tree. `place`: where the name was written.

@@ -39,6 +39,7 @@ struct NetworkDimension {
   // members. Empty: as the wiring says.
   std::vector<double> parts;
   LinkClass link;
+  Seconds route_latency = {};  // of a step, in addition to the link class: the longest route of a topology's level
 
   // Bandwidth of a device while all others send, too.
   [[nodiscard]] BytesPerSecond rate() const { return bandwidth / oversubscription.value_or(1.0); }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <string_view>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "orrery/hardware/optimizer_kind.hpp"
 #include "orrery/hardware/stack.hpp"
 #include "orrery/hardware/storage_format.hpp"
+#include "orrery/hardware/wiring.hpp"
 
 namespace orrery::config {
 
@@ -91,12 +93,13 @@ struct EnumNames<hardware::OptimizerKind> {
 
 template <>
 struct EnumNames<hardware::Wiring> {
-  static constexpr std::array<std::pair<hardware::Wiring, std::string_view>, 4> value{{
-      {hardware::Wiring::switched, "switched"},
-      {hardware::Wiring::rails, "rails"},
-      {hardware::Wiring::ring, "ring"},
-      {hardware::Wiring::mesh, "mesh"},
-  }};
+  static constexpr auto value = [] {
+    std::array<std::pair<hardware::Wiring, std::string_view>, hardware::kWiringNames.size()> names;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      names[i] = {hardware::kWiringNames[i].wiring, hardware::kWiringNames[i].name};
+    }
+    return names;
+  }();
 };
 
 template <>

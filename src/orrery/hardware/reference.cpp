@@ -5,7 +5,9 @@
 #include <utility>
 
 #include "orrery/core/text.hpp"
+#include "orrery/hardware/astra_network.hpp"
 #include "orrery/hardware/citations.hpp"
+#include "orrery/hardware/topology_records.hpp"
 
 namespace orrery::hardware {
 namespace {
@@ -14,10 +16,13 @@ namespace fs = std::filesystem;
 using config::Kind;
 using config::Node;
 
+bool is_file_name(std::string_view reference) {
+  return reference.ends_with(".yaml") || reference.ends_with(".yml") || reference.ends_with(".json");
+}
+
 // A relative path is relative to the file in which it is written.
 std::string resolved_path(const std::string& reference, const Place& place) {
-  const bool is_file = reference.ends_with(".yaml") || reference.ends_with(".yml") || reference.ends_with(".json");
-  if (!is_file || fs::path(reference).is_absolute()) { return reference; }
+  if (!is_file_name(reference) || fs::path(reference).is_absolute()) { return reference; }
   return (fs::path(place.file).parent_path() / reference).string();
 }
 
@@ -65,6 +70,56 @@ void resolve_reference(Node& value, const EntryKind& kind, const std::string& da
     return;
   }
   name_node(*base, file_stem(target));
+  for (const auto& member : value.members) {
+    if (member.key != "use") { change_member(*base, member); }
+  }
+  value = std::move(*base);
+}
+
+namespace {
+
+// Printed trees have no places: errors in them are those of the reference.
+void place_at(Node& node, const Place& place) {
+  node.place = place;
+  for (Node& item : node.items) { place_at(item, place); }
+  for (config::Member& member : node.members) {
+    member.line = place.line;
+    member.column = place.column;
+    place_at(member.value, place);
+  }
+}
+
+Result<Node> network_file(const Node& reference) {
+  const std::string file = resolved_path(reference.scalar, reference.place);
+  if (!is_file_name(file)) {
+    return fail(reference.place, quote(reference.scalar) +
+                                     " is no file; valid: a network file of ASTRA-sim (network.yml), or a mapping with "
+                                     "kind, bandwidth and link");
+  }
+  ORRERY_TRY(root, config::read_file(file));
+  if (!is_astra_network(root)) {
+    return fail(reference.place, quote(reference.scalar) +
+                                     " has no npus_count; a topology is read from network files of ASTRA-sim only");
+  }
+  std::vector<std::string> warnings;  // keys that have no effect
+  ORRERY_TRY(spec, read_astra_topology(file, warnings));
+  Node made = config::Described<TopologySpec>::record().to_node(spec);
+  place_at(made, reference.place);
+  return made;
+}
+
+}  // namespace
+
+void resolve_topology(Node& value, Unresolved& unresolved) {
+  const Node* reference = value.kind == Kind::mapping ? value.find("use") : &value;
+  if (reference == nullptr || reference->kind != Kind::text) { return; }
+  auto base = network_file(*reference);
+  if (!base) {
+    auto& found = base.error().diagnostics;
+    unresolved.complaints.insert(unresolved.complaints.end(), found.begin(), found.end());
+    unresolved.places.push_back(value.place);
+    return;
+  }
   for (const auto& member : value.members) {
     if (member.key != "use") { change_member(*base, member); }
   }

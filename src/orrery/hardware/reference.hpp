@@ -26,6 +26,10 @@ struct Unresolved {
 void resolve_reference(config::Node& value, const EntryKind& kind, const std::string& data_directory,
                        Unresolved& unresolved);
 
+// `topology: network.yml`, or {use: network.yml, routing: ecmp}: a network file of ASTRA-sim as the description that
+// `orrery describe network.yml` prints. Errors of the file have its places; later ones that of the reference.
+void resolve_topology(config::Node& value, Unresolved& unresolved);
+
 // A description without a name gets `name`.
 void name_node(config::Node& node, const std::string& name);
 

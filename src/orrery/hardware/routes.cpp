@@ -269,6 +269,16 @@ double least_rate(const Routes& routes, std::span<const double> load) {
   return rate;
 }
 
+Seconds added_latency(const Topology& topology, std::span<const std::uint32_t> route) {
+  std::size_t passed = 0;
+  bool has_switch = false;
+  for (std::size_t i = 0; i + 1 < route.size(); ++i) {
+    ++passed;
+    has_switch = has_switch || topology.links[route[i]].to >= topology.devices;
+  }
+  return topology.switch_latency * static_cast<double>(passed - (has_switch ? 1 : 0));
+}
+
 double rate_of_pattern(Routes& routes, const std::function<std::vector<std::uint32_t>(std::uint32_t)>& peers) {
   const Topology& topology = routes.topology();
   std::vector<double> load(topology.links.size(), 0.0);

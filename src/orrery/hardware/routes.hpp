@@ -77,6 +77,10 @@ class Routes {
   std::vector<std::uint32_t> known_links_;
 };
 
+// Of a message on a route, beyond the latency of its link class, which has one switch: switch_latency for every node
+// between the two devices, without one switch.
+[[nodiscard]] Seconds added_latency(const Topology& topology, std::span<const std::uint32_t> route);
+
 // The least bandwidth / load of a link with load.
 [[nodiscard]] double least_rate(const Routes& routes, std::span<const double> load);
 

@@ -46,6 +46,7 @@ struct Topology {
   bool has_scale_up = false;        // the first level is the scale-up domain
   std::uint32_t group_routers = 0;  // dragonfly: switches of a group, which are the last ones, group by group
   Routing routing = Routing::d_mod_k;
+  Seconds switch_latency;  // see added_latency
 
   [[nodiscard]] std::size_t switches() const { return nodes.size() - devices; }
 };

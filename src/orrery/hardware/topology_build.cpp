@@ -17,6 +17,7 @@ class Builder {
  public:
   explicit Builder(const TopologySpec& spec) : spec_(spec), shape_(shape_of(spec)) {
     made_.routing = spec.routing;
+    made_.switch_latency = spec.switch_latency;
     made_.devices = static_cast<std::uint32_t>(shape_.devices);
     for (std::uint32_t i = 0; i < made_.devices; ++i) { made_.nodes.push_back({fmt::format("d{}", i)}); }
     for (const TopologyLevel& level : shape_.levels) {

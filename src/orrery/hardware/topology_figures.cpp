@@ -208,6 +208,24 @@ std::vector<double> rates_among(Routes& routes, const TopologyLevel& level, std:
   return rates;
 }
 
+// Of the longest route between devices that send to each other on a level: neighbours where links lead to neighbours
+// only, as collectives are rings there, the last device being next to the first; any two elsewhere.
+Seconds route_latency_on(Routes& routes, std::int64_t stride, const TopologyLevel& level) {
+  const Topology& topology = routes.topology();
+  Seconds longest;
+  if (!(topology.switch_latency > Seconds(0))) { return longest; }
+  const bool to_neighbours = has_neighbours_only(level.wiring);
+  for (std::uint32_t device = 0; device < topology.devices; ++device) {
+    const std::int64_t own = device / stride % level.size;
+    for (std::int64_t way = 1; way < level.size; ++way) {
+      if (to_neighbours && way > 1 && way + 1 < level.size) { continue; }
+      const std::int64_t peer = device + ((own + way) % level.size - own) * stride;
+      longest = max(longest, added_latency(topology, routes.route(device, static_cast<std::uint32_t>(peer))));
+    }
+  }
+  return longest;
+}
+
 // NetworkDimension::parts of these rates.
 std::vector<double> parts_of(std::vector<double> rates, Wiring wiring) {
   const double whole = rates.back();
@@ -235,6 +253,7 @@ std::vector<NetworkDimension> dimensions_of(const TopologySpec& spec, const Topo
   for (std::size_t axis = 0; axis < spec.sizes.size(); ++axis) {
     if (spec.sizes[axis] > 1) { axes.push_back(axis); }
   }
+  const std::size_t first_level = topology.has_scale_up ? 1 : 0;
   std::int64_t stride = 1;
   for (std::size_t i = 0; i < topology.levels.size(); ++i) {
     const TopologyLevel& level = topology.levels[i];
@@ -246,6 +265,11 @@ std::vector<NetworkDimension> dimensions_of(const TopologySpec& spec, const Topo
     dimension.link = is_scale_up                ? spec.scale_up->link
                      : !spec.axis_links.empty() ? spec.axis_links[axes[i]]
                                                 : spec.link;
+    dimension.route_latency = route_latency_on(routes, stride, level);
+    if (!is_scale_up && !spec.picojoules_per_bit.empty()) {
+      const std::size_t given = !axes.empty() && spec.kind != TopologyKind::hyperx ? axes[i] : i - first_level;
+      dimension.link.picojoules_per_bit = spec.picojoules_per_bit[std::min(given, spec.picojoules_per_bit.size() - 1)];
+    }
     if (is_scale_up) {
       dimension.bandwidth = spec.scale_up->bandwidth;
     } else {
@@ -253,7 +277,7 @@ std::vector<NetworkDimension> dimensions_of(const TopologySpec& spec, const Topo
       const double port = has_axes ? std::numeric_limits<double>::infinity() : port_bandwidth(spec, topology).value();
       std::vector<double> rates = rates_among(routes, level, stride);
       for (double& rate : rates) { rate = std::min(rate, port); }
-      const bool is_tier = !has_axes && i != (topology.has_scale_up ? 1U : 0U);
+      const bool is_tier = !has_axes && i != first_level;
       dimension.bandwidth = BytesPerSecond(is_tier ? port : rates.back());
       if (is_tier) { dimension.oversubscription = port / rates.back(); }
       dimension.parts = parts_of(std::move(rates), level.wiring);

@@ -99,6 +99,13 @@ const Record<TopologySpec>& Described<TopologySpec>::record() {
           .optional("switches", &TopologySpec::switches, "list: names of switches")
           .optional("links", &TopologySpec::links, "list: cables")
           .optional("in_switch", &TopologySpec::in_switch, "limits of switches that take part in collectives")
+          .optional("switch_latency", &TopologySpec::switch_latency,
+                    "of every switch that a route passes beyond the first; of every device that passes it on",
+                    {.max = Seconds(1.0)})
+          .optional("picojoules_per_bit", &TopologySpec::picojoules_per_bit,
+                    "of the cables of each level above the scale-up domain (grids: of each axis), pJ; the last one "
+                    "holds for the rest; default: of the link class",
+                    {.min = 0.0, .max = 1e6})
           .optional("switch_watts", &TopologySpec::switch_watts, "power of a switch, W; 0 = unknown",
                     {.min = 0.0, .max = 1e9})
           .optional("switch_price_usd", &TopologySpec::switch_price_usd, "price of a switch, USD; 0 = unknown",

@@ -83,7 +83,9 @@ struct TopologySpec {
   // list
   std::vector<std::string> devices, switches;
   std::vector<CableSpec> links;
-  std::optional<InSwitchLimits> in_switch;        // not given: no limits
+  Seconds switch_latency;                   // of every node that a route passes beyond its first switch
+  std::vector<double> picojoules_per_bit;   // of the cables of each level above the scale-up domain; not given: link
+  std::optional<InSwitchLimits> in_switch;  // not given: no limits
   double switch_watts = 0, switch_price_usd = 0;  // of one switch; 0: not known
 };
 

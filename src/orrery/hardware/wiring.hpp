@@ -2,7 +2,9 @@
 // the closed form, the simulator and descriptions of networks. Others ask the functions below.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <string_view>
 
 namespace orrery::hardware {
 
@@ -12,6 +14,17 @@ enum class Wiring : std::uint8_t {
   switched,  // every device has its full bandwidth into one switch
   rails,     // device i of every node connects to switch fabric i through its own NIC
 };
+
+// Names of wirings: in descriptions of clusters, and in network files of ASTRA-sim, which cannot say rails (the program
+// writes Switch for it).
+struct WiringNames {
+  Wiring wiring;
+  std::string_view name, astra_sim;
+};
+inline constexpr std::array<WiringNames, 4> kWiringNames{{{Wiring::switched, "switched", "Switch"},
+                                                          {Wiring::rails, "rails", "Switch"},
+                                                          {Wiring::ring, "ring", "Ring"},
+                                                          {Wiring::mesh, "mesh", "FullyConnected"}}};
 
 // Devices send through ports of a switch; otherwise over links to other devices.
 [[nodiscard]] constexpr bool has_switch(Wiring wiring) { return wiring == Wiring::switched || wiring == Wiring::rails; }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "orrery/hardware/records.hpp"
 #include "orrery/hardware/routes.hpp"
 #include "orrery/hardware/topology.hpp"
 
@@ -100,6 +101,13 @@ TEST(Wiring, links_of_a_device_and_on_the_way_to_a_peer_are_those_of_the_network
       EXPECT_EQ(routes.distance(0, 1), static_cast<std::uint32_t>(links_to_peer(wiring)));
     }
   }
+}
+
+// The names that cluster files read are those of the one table, each once.
+TEST(Wiring, names_are_read_and_printed_from_one_table) {
+  for (const WiringNames& row : kWiringNames) { EXPECT_EQ(config::enum_name(row.wiring), row.name); }
+  EXPECT_EQ(config::enum_name(Wiring::mesh), "mesh");
+  EXPECT_EQ(config::enum_name(Wiring::rails), "rails");
 }
 
 // Two axes: 4 in a ring, 3 at a switch: 12 devices, 3 lines of 4 cables and 4 switches of 3 cables.

@@ -42,17 +42,21 @@ const hardware::Protocol& highest_bandwidth_protocol(const hardware::LinkClass& 
                            [](const auto& a, const auto& b) { return a.bandwidth_fraction < b.bandwidth_fraction; });
 }
 
-StepCost cost_of(StepKind kind, const hardware::LinkClass& link, const hardware::Protocol& p, double rate) {
+StepCost cost_of(StepKind kind, const hardware::NetworkDimension& dimension, const hardware::Protocol& p) {
+  const hardware::LinkClass& link = dimension.link;
+  const double rate = dimension.rate().value();
+  const Seconds further = dimension.route_latency;
   constexpr double kNever = std::numeric_limits<double>::infinity();
   const double seconds_per_byte = 1.0 / (rate * link.efficiency * p.bandwidth_fraction);
   const double most = p.until > Seconds() ? rate * p.until.value() : kNever;
   switch (kind) {
-    case StepKind::ring: return {p.ring_base, p.ring_step, seconds_per_byte, p.own_share, most};
-    case StepKind::tree: return {p.tree_base, p.tree_step, seconds_per_byte, 0.0, most};
+    case StepKind::ring: return {p.ring_base, p.ring_step + further, seconds_per_byte, p.own_share, most};
+    case StepKind::tree: return {p.tree_base, p.tree_step + further, seconds_per_byte, 0.0, most};
     case StepKind::in_switch:
       return {link.in_switch_base, link.in_switch_step, 1.0 / (rate * link.in_switch_efficiency), 0.0, kNever};
     case StepKind::exchange:
-      return {p.ring_base + p.exchange_base, p.ring_step, p.exchanges ? seconds_per_byte : kNever, p.own_share, kNever};
+      return {p.ring_base + p.exchange_base, p.ring_step + further, p.exchanges ? seconds_per_byte : kNever,
+              p.own_share, kNever};
   }
   throw_internal_error("known kind of step", __FILE__, __LINE__);
 }
@@ -96,14 +100,13 @@ Fabric::Fabric(const hardware::Cluster& cluster, NodeEgress egress) : cluster_(c
     const auto& link = dimension.link;
     direct_links_.push_back(!hardware::has_switch(dimension.wiring));
     has_tiers_ = has_tiers_ || dimension.is_tier();
-    const double rate = dimension.rate().value();
     for (const auto name : names_) {
       const auto found = std::find_if(link.protocols.begin(), link.protocols.end(),
                                       [&](const auto& protocol) { return protocol.name == name; });
       has_protocol_.push_back(found != link.protocols.end() ? 1 : 0);
       const auto& p = found != link.protocols.end() ? *found : highest_bandwidth_protocol(link);
       for (std::size_t kind = 0; kind < kStepKinds; ++kind) {
-        costs_.push_back(cost_of(static_cast<StepKind>(kind), link, p, rate));
+        costs_.push_back(cost_of(static_cast<StepKind>(kind), dimension, p));
       }
     }
   }
@@ -428,7 +431,7 @@ Schedule Fabric::schedule(Collective collective, Bytes bytes, const Group& group
 
 Seconds Fabric::transfer(Bytes bytes, int dimension) const {
   const auto& d = cluster_.dimensions.at(static_cast<std::size_t>(dimension));
-  return d.link.latency + bytes / (d.bandwidth_among(2) * d.link.efficiency);
+  return d.link.latency + d.route_latency + bytes / (d.bandwidth_among(2) * d.link.efficiency);
 }
 
 Traffic Fabric::transfer_traffic(Bytes bytes, int dimension) const {

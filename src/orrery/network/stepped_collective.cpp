@@ -117,7 +117,7 @@ class SteppedRun {
     for (const std::uint32_t link : member.route) {
       outermost = std::max(outermost, routes_.topology().links[link].level);
     }
-    member.latency = levels_[outermost].latency;
+    member.latency = levels_[outermost].latency + hardware::added_latency(routes_.topology(), member.route).value();
   }
 
   // All events of the next instant.

@@ -18,7 +18,7 @@ namespace orrery::network {
 
 // Of the links and messages of a level of the topology.
 struct LevelRule {
-  double latency = 0;  // seconds, of a message whose outermost level this is
+  double latency = 0;  // seconds, of a message whose outermost level this is, without hardware::added_latency
   double payload = 1;  // bytes of messages / bytes of the link
 };
 

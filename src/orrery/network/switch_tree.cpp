@@ -362,8 +362,8 @@ void TreeRun::add(const SteppedCollective& call, hardware::Routes& routes, std::
         std::vector<std::uint32_t> route = routes.route(call.nodes[p], call.nodes[message.peer]);
         std::uint8_t outermost = 0;
         for (const std::uint32_t link : route) { outermost = std::max(outermost, topology_.links[link].level); }
-        const std::uint32_t made =
-            transfer(number, std::move(route), call.block_bytes * message.count, levels[outermost].latency);
+        const double latency = levels[outermost].latency + hardware::added_latency(topology_, route).value();
+        const std::uint32_t made = transfer(number, std::move(route), call.block_bytes * message.count, latency);
         wait(made, gate);
         arriving[message.peer].push_back(made);
       }

@@ -63,11 +63,12 @@ void add_links(const FlowJob& job, const FlowMachine& machine, results::Simulate
   const bool has_nodes = !job.cluster.topology || job.cluster.topology->scale_up;
   for (std::uint32_t d = 0; d < job.cluster.dimensions.size(); ++d) {
     const hardware::NetworkDimension& dimension = job.cluster.dimensions[d];
-    if (dimension.size <= 1) { continue; }
+    const double bits = machine.bits_on(d);
+    if (dimension.size <= 1 && !(bits > 0)) { continue; }
     const auto& known = dimension.link.picojoules_per_bit;
     const double prior = d == 0 && has_nodes ? hardware::kScaleUpPicojoules : hardware::kNetworkPicojoules;
     energy.parts.push_back(
-        {"cables of " + dimension.name, machine.bits_on(d) * known.value_or(prior) * kPicojoule,
+        {"cables of " + dimension.name, bits * known.value_or(prior) * kPicojoule,
          fmt::format("{:.3g} pJ a bit and cable{}", known.value_or(prior), known ? "" : " (prior)")});
   }
 }

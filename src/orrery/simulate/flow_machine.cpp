@@ -354,7 +354,11 @@ const FlowMachine::Call& FlowMachine::message_call(std::uint32_t rank, const Ran
   if (!is_new && found->second.routes == routes_) { return found->second; }
   found->second = {};
   found->second.routes = routes_;
-  const network::Traffic traffic = fabric_.transfer_traffic(Bytes(static_cast<double>(bytes)), dimension);
+  network::Traffic traffic = fabric_.transfer_traffic(Bytes(static_cast<double>(bytes)), dimension);
+  if (topology_) {  // its own route instead of the longest of the dimension
+    traffic.price.time +=
+        topology_->added_latency(rank, peer.rank) - flow_job_.cluster.dimensions[dimension].route_latency;
+  }
   const FlowShare share = share_of(traffic.ports[0].out, traffic.price.time);
   found->second.time = picoseconds(traffic.price.time);
   found->second.latency = picoseconds(traffic.price.time - traffic.ports[0].out);

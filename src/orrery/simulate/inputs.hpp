@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "orrery/hardware/astra_network.hpp"
 #include "orrery/hardware/wiring.hpp"
 #include "orrery/memory/expansion.hpp"
 #include "orrery/simulate/algorithm.hpp"
@@ -23,14 +24,7 @@ using hardware::Wiring;
 // As its files spell it; rails, which they cannot say, as Switch.
 [[nodiscard]] std::string_view name_of(Wiring wiring);
 
-struct NetworkDimension {
-  Wiring wiring = Wiring::ring;
-  std::uint32_t ranks = 2;
-  double bytes_per_second = 1e9;  // of a link, in one direction
-  double latency_ns = 0;
-
-  [[nodiscard]] double bytes_per_ns() const { return bytes_per_second / 1e9; }
-};
+using NetworkDimension = hardware::AstraDimension;
 
 // The first dimension varies fastest: rank = sum of coordinate x product of the sizes before.
 struct Network {

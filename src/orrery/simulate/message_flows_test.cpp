@@ -1,8 +1,12 @@
 // One collective message by message on a cluster with a topology, against the closed form.
 #include "orrery/simulate/message_flows.hpp"
 
+#include <tuple>
+#include <utility>
+
 #include <gtest/gtest.h>
 
+#include "orrery/hardware/routes.hpp"
 #include "orrery/hardware/topology.hpp"
 #include "orrery/network/fabric.hpp"
 #include "orrery/network/test_cluster.hpp"
@@ -43,6 +47,68 @@ TEST(MessageFlows, a_ring_takes_the_time_of_the_closed_form) {
       const auto run = simulate_messages(cluster, collective, Bytes(bytes), CollectiveAlgorithm::flat_ring);
       EXPECT_NEAR(run.time.value() / priced(cluster, collective, bytes), 1, 1e-9);
     }
+  }
+}
+
+// Fat trees of 2 and 3 levels with one device on a leaf: every route passes 3 or 5 switches, and every step has 2 or 4
+// of them beyond the first. With several devices on a leaf the closed form has the mean of the latencies of the ring's
+// hops; messages have each its own, and the longest chain of 2 (n - 1) of them is without two hops inside a leaf.
+hardware::Cluster levels(std::vector<std::int64_t> down, Seconds latency) {
+  hardware::TopologySpec spec;
+  spec.link = network::test::plain_link();
+  spec.bandwidth = 1_GBps;
+  spec.down = std::move(down);
+  spec.up.assign(spec.down.size(), 1);
+  for (std::size_t i = 1; i < spec.down.size(); ++i) { spec.up[i] = spec.down[i - 1]; }
+  spec.switch_latency = latency;
+  hardware::Cluster cluster;
+  cluster.dimensions = hardware::dimensions_of(spec, hardware::build(spec));
+  cluster.devices = hardware::device_count(spec);
+  cluster.topology = std::move(spec);
+  return cluster;
+}
+
+TEST(SwitchLatencyLaw, a_ring_and_an_exchange_take_the_time_of_the_closed_form) {
+  for (const auto& down : {std::vector<std::int64_t>{1, 8}, std::vector<std::int64_t>{1, 1, 8}}) {
+    const auto plain = levels(down, Seconds(0)), cluster = levels(down, 1_us);
+    ASSERT_EQ(cluster.dimensions.size(), 1U);
+    const double further = 2e-6 * static_cast<double>(down.size() - 1);
+    EXPECT_DOUBLE_EQ(cluster.dimensions[0].route_latency.value(), further);
+    network::Group group;
+    group.extents.push_back({0, 8});
+    const auto times = [&](const hardware::Cluster& on, Collective collective, CollectiveAlgorithm algorithm) {
+      const double closed = network::Fabric(on).price(collective, Bytes(1 << 20), group, algorithm).time.value();
+      const double flow = simulate_messages(on, collective, Bytes(1 << 20), algorithm).time.value();
+      return std::pair{closed, flow};
+    };
+    for (const auto& [collective, algorithm, steps] :
+         {std::tuple{Collective::all_reduce, CollectiveAlgorithm::ring, 14.0},
+          {Collective::all_gather, CollectiveAlgorithm::ring, 7.0},
+          {Collective::all_to_all, CollectiveAlgorithm::direct, 1.0}}) {
+      const auto [closed, flow] = times(cluster, collective, algorithm);
+      const auto [before, flow_before] = times(plain, collective, algorithm);
+      EXPECT_NEAR(flow, closed, 1e-9 * closed) << static_cast<int>(collective);
+      EXPECT_NEAR(flow - flow_before, steps * further, 1e-12);
+      EXPECT_NEAR(closed - before, steps * further, 1e-12);
+    }
+  }
+}
+
+TEST(SwitchLatencyLaw, a_ring_through_leaves_takes_the_longest_chain_of_its_hops) {
+  for (const auto& down : {std::vector<std::int64_t>{4, 4}, std::vector<std::int64_t>{4, 2, 2}}) {
+    const auto cluster = levels(down, 1_us);
+    double all = 0;  // latency of the switches beyond the first, of all hops of the ring
+    const hardware::Topology topology = hardware::build(*cluster.topology);
+    hardware::Routes routes(topology);
+    for (std::uint32_t i = 0; i < 16; ++i) {
+      all += hardware::added_latency(topology, routes.route(i, (i + 1) % 16)).value();
+    }
+    const double closed = priced(cluster, Collective::all_reduce, 1 << 26);
+    const auto run = simulate_messages(cluster, Collective::all_reduce, Bytes(1 << 26), CollectiveAlgorithm::ring);
+    EXPECT_NEAR(run.time.value(), closed + 2 * all / 16, 1e-9 * closed);
+    const auto plain =
+        simulate_messages(levels(down, Seconds(0)), Collective::all_reduce, Bytes(1 << 26), CollectiveAlgorithm::ring);
+    EXPECT_NEAR((run.time - plain.time).value(), 2 * all, 1e-9 * closed);
   }
 }
 

@@ -81,7 +81,7 @@ Result<std::vector<std::string>> in_folder(const std::string& folder, const std:
 // The latency of a cluster is from device to device.
 NetworkDimension dimension_of(const hardware::NetworkDimension& given) {
   const double bytes_per_second = given.rate().value() * given.link.efficiency;
-  const double latency = given.link.latency.value() * 1e9;
+  const double latency = (given.link.latency + given.route_latency).value() * 1e9;
   const auto links = static_cast<double>(hardware::links_of_device(given.wiring, given.size));
   return {given.wiring, static_cast<std::uint32_t>(given.size), bytes_per_second / links,
           latency / hardware::links_to_peer(given.wiring)};

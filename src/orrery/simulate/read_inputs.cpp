@@ -10,21 +10,20 @@
 
 #include <fmt/format.h>
 
+#include "orrery/config/foreign_file.hpp"
 #include "orrery/core/text.hpp"
-#include "orrery/simulate/foreign_file.hpp"
+#include "orrery/hardware/astra_network.hpp"
 
 namespace orrery::simulate {
 
+using config::ForeignFile;
 using config::Kind;
 using config::Node;
 
 namespace {
 
-constexpr std::uint64_t kMaxRanks = std::uint64_t{1} << 24;
+constexpr std::uint64_t kMaxRanks = hardware::kMostAstraRanks;
 
-constexpr std::array<std::pair<std::string_view, Wiring>, 3> kWirings = {
-    {{"Ring", Wiring::ring}, {"FullyConnected", Wiring::mesh}, {"Switch", Wiring::switched}}};
-constexpr std::array<std::string_view, 3> kTopologies = {kWirings[0].first, kWirings[1].first, kWirings[2].first};
 constexpr std::array<std::string_view, 4> kArrangements = {"NO_MEMORY_EXPANSION", "PER_NPU_MEMORY_EXPANSION",
                                                            "PER_NODE_MEMORY_EXPANSION", "MEMORY_POOL"};
 
@@ -35,26 +34,6 @@ double bandwidth_unit(Semantics semantics) {
     case Semantics::physical: return 1e9;
   }
   return 1e9;
-}
-
-void read_dimension(ForeignFile& file, NetworkDimension& dimension, const Node& topology, const Node& count,
-                    const Node& bandwidth, const Node& latency) {
-  if (const auto which = file.choice(topology, "topology", kTopologies)) { dimension.wiring = kWirings[*which].second; }
-  if (const auto ranks = file.real(count, "npus_count")) {
-    if (*ranks < 2 || *ranks > static_cast<double>(kMaxRanks) || *ranks != std::trunc(*ranks)) {
-      file.add_error(count.place, fmt::format("npus_count is {}; valid: a whole number of at least 2", count.scalar));
-    } else {
-      dimension.ranks = static_cast<std::uint32_t>(*ranks);
-    }
-  }
-  if (const auto value = file.real(bandwidth, "bandwidth")) {
-    if (!(*value > 0)) { file.add_error(bandwidth.place, fmt::format("bandwidth is {}; valid: above 0", *value)); }
-    dimension.bytes_per_second = *value;
-  }
-  if (const auto value = file.real(latency, "latency")) {
-    if (!(*value >= 0)) { file.add_error(latency.place, fmt::format("latency is {}; valid: at least 0", *value)); }
-    dimension.latency_ns = *value;
-  }
 }
 
 Group read_group(const config::Member& member, std::uint32_t ranks, Failure& failure) {
@@ -82,13 +61,7 @@ Group read_group(const config::Member& member, std::uint32_t ranks, Failure& fai
 
 }  // namespace
 
-std::string_view name_of(Wiring wiring) {
-  if (wiring == Wiring::rails) { wiring = Wiring::switched; }
-  const auto* const found =
-      std::find_if(kWirings.begin(), kWirings.end(), [&](const auto& known) { return known.second == wiring; });
-  ORRERY_ASSERT(found != kWirings.end());
-  return found->first;
-}
+std::string_view name_of(Wiring wiring) { return hardware::astra_name(wiring); }
 
 std::uint32_t Network::ranks() const {
   std::uint32_t product = 1;
@@ -97,36 +70,8 @@ std::uint32_t Network::ranks() const {
 }
 
 Result<Network> read_network(const std::string& path, Semantics semantics, Warnings& warnings) {
-  ORRERY_TRY(file, ForeignFile::open(path));
-  const auto topology = file.list("topology", true);
-  const auto count = file.list("npus_count", true);
-  const auto bandwidth = file.list("bandwidth", true);
-  const auto latency = file.list("latency", true);
-  Network network;
-  const std::size_t dimensions = topology.size();
-  for (const auto& [name, items] :
-       {std::pair{"npus_count", &count}, {"bandwidth", &bandwidth}, {"latency", &latency}}) {
-    if (items->size() != dimensions && !items->empty() && dimensions > 0) {
-      file.add_error(file.find(name)->place,
-                     fmt::format("{} has {} entries, but topology has {}; each needs one per dimension", name,
-                                 items->size(), dimensions));
-    }
-  }
-  if (auto whole = file.finish(warnings); !whole) { return tl::make_unexpected(whole.error()); }
-  network.dimensions.resize(dimensions);
-  std::uint64_t ranks = 1;
-  for (std::size_t i = 0; i < dimensions; ++i) {
-    read_dimension(file, network.dimensions[i], *topology[i], *count[i], *bandwidth[i], *latency[i]);
-    network.dimensions[i].bytes_per_second *= bandwidth_unit(semantics);
-    ranks *= network.dimensions[i].ranks;
-    if (ranks > kMaxRanks) {
-      file.add_error(count[i]->place, fmt::format("npus_count: the product is above {} ranks, the maximum", kMaxRanks));
-      break;
-    }
-  }
-  Warnings duplicates;  // warnings about keys are reported above
-  if (auto whole = file.finish(duplicates); !whole) { return tl::make_unexpected(whole.error()); }
-  return network;
+  ORRERY_TRY(dimensions, hardware::read_astra_network(path, bandwidth_unit(semantics), warnings));
+  return Network{std::move(dimensions)};
 }
 
 Result<memory::Expansion> read_memory(const std::string& path, Warnings& warnings) {

@@ -29,6 +29,21 @@ TEST(ReadNetwork, bandwidth_is_in_2_to_the_30_bytes_per_second_for_astra_sim_and
   EXPECT_EQ(bytes_per_second(Semantics::physical), 50e9);
 }
 
+// Every wiring that a file can say is read as what it is printed as; rails are printed as Switch.
+TEST(ReadNetwork, reads_the_names_that_it_prints) {
+  for (const hardware::WiringNames& row : hardware::kWiringNames) {
+    EXPECT_EQ(name_of(row.wiring), row.astra_sim);
+    Warnings warnings;
+    const std::string text = std::string("topology: [") + std::string(row.astra_sim) + "]\n";
+    const auto network =
+        read_network(written("names.yml", text + "npus_count: [4]\nbandwidth: [50.0]\nlatency: [500.0]\n"),
+                     Semantics::physical, warnings);
+    ASSERT_TRUE(network) << network.error().text();
+    EXPECT_EQ(network->dimensions.front().wiring, row.wiring == Wiring::rails ? Wiring::switched : row.wiring);
+  }
+  EXPECT_EQ(name_of(Wiring::mesh), "FullyConnected");
+}
+
 TEST(ReadGroups, names_are_any_text_and_numbers_are_compared_as_numbers) {
   const auto groups = read_groups(written("names.json", R"({"tp": [0, 1], "007": [2]})"), 4);
   ASSERT_TRUE(groups) << groups.error().text();

@@ -4,12 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "orrery/config/foreign_file.hpp"
 #include "orrery/core/text.hpp"
-#include "orrery/simulate/foreign_file.hpp"
 #include "orrery/simulate/read_inputs.hpp"
 
 namespace orrery::simulate {
 
+using config::ForeignFile;
 using config::Kind;
 using config::Node;
 

@@ -102,6 +102,7 @@ void SteppedCalls::find_route(const Lane& lane, Member& member, std::uint32_t fr
   for (const std::uint32_t link : member.route) {
     member.level = std::max(member.level, loads_.topology().links[link].level);
   }
+  member.added = hardware::added_latency(loads_.topology(), member.route);
 }
 
 void SteppedCalls::send_message(std::uint32_t number, std::uint32_t p, std::uint32_t i, std::uint64_t now) {
@@ -111,7 +112,7 @@ void SteppedCalls::send_message(std::uint32_t number, std::uint32_t p, std::uint
   find_route(lane, member, p, message.peer);
   const std::uint32_t made = messages_.take();
   messages_[made] = {number, p, message.peer, member.step, member.level, lane.block_bytes * message.count, {}};
-  departures_.push_back({now + picoseconds(Seconds(lane.levels[member.level].latency)), made});
+  departures_.push_back({now + picoseconds(Seconds(lane.levels[member.level].latency) + member.added), made});
 }
 
 const std::vector<std::uint32_t>& SteppedCalls::route_of(Message& message) {

@@ -81,6 +81,7 @@ class SteppedCalls {
     std::uint32_t peer = kNone;
     std::uint32_t routes = 0;  // TopologyLoads::failures() then
     std::uint8_t level = 0;
+    Seconds added;  // latency of its route, see hardware::added_latency
     std::vector<std::uint32_t> route;
   };
   // A call is one lane, or for each device of a scale-up domain a ring of its own.

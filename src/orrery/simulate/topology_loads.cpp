@@ -167,6 +167,12 @@ std::vector<TopologyLoads::Load> TopologyLoads::collective(const network::Schedu
   return taken();
 }
 
+Seconds TopologyLoads::added_latency(std::uint32_t from, std::uint32_t to) {
+  const std::uint32_t sender = devices_[from], receiver = devices_[to];
+  if (sender == receiver || !(topology_.switch_latency > Seconds(0))) { return {}; }
+  return hardware::added_latency(topology_, routes(sender, receiver).route(sender, receiver));
+}
+
 std::vector<TopologyLoads::Load> TopologyLoads::message(std::uint32_t from, std::uint32_t to, double bytes) {
   send(devices_[from], devices_[to], bytes);
   return taken();

@@ -33,6 +33,9 @@ class TopologyLoads {
                                              const std::vector<std::uint32_t>& ranks);
   [[nodiscard]] std::vector<Load> message(std::uint32_t from, std::uint32_t to, double bytes);
 
+  // Of a message between two ranks on its route, see hardware::added_latency.
+  [[nodiscard]] Seconds added_latency(std::uint32_t from, std::uint32_t to);
+
   // The link has failed for good: routes of later loads avoid it. Messages without another route keep theirs.
   void close(std::uint32_t link);
   [[nodiscard]] std::uint32_t failures() const { return failures_; }  // links that have failed

@@ -94,6 +94,75 @@ TEST(TopologyLoads, uncontended_collectives_take_the_time_of_the_closed_form) {
   }
 }
 
+hardware::Cluster with_latency(hardware::Cluster cluster, Seconds latency) {
+  cluster.topology->switch_latency = latency;
+  const auto dimensions = hardware::dimensions_of(*cluster.topology, hardware::build(*cluster.topology));
+  for (std::size_t d = 0; d < dimensions.size(); ++d) {
+    cluster.dimensions[d].route_latency = dimensions[d].route_latency;
+  }
+  return cluster;
+}
+
+// Switches beyond the first on the longest route of a level: 2 below the second one, 4 below the third one.
+TEST(SwitchLatency, of_a_level_is_that_of_its_routes) {
+  hardware::TopologySpec spec;
+  spec.radix = 4;
+  spec.levels = 3;
+  const auto three = with_latency(cluster_of(spec), 1_us);
+  ASSERT_EQ(three.dimensions.size(), 3U);
+  EXPECT_DOUBLE_EQ(three.dimensions[0].route_latency.value(), 0);
+  EXPECT_DOUBLE_EQ(three.dimensions[1].route_latency.value(), 2e-6);
+  EXPECT_DOUBLE_EQ(three.dimensions[2].route_latency.value(), 4e-6);
+  const auto torus = with_latency(grid(hardware::TopologyKind::torus, {4, 4}), 1_us);
+  EXPECT_DOUBLE_EQ(torus.dimensions[1].route_latency.value(), 0);  // rings: neighbours only
+  const auto mesh = with_latency(grid(hardware::TopologyKind::mesh, {4, 4}), 1_us);
+  EXPECT_DOUBLE_EQ(mesh.dimensions[1].route_latency.value(), 2e-6);  // from the last one back to the first
+}
+
+// Whole calls and the closed form have the same latency of each level's steps, so they stay equal.
+TEST(SwitchLatencyLaw, uncontended_collectives_take_the_time_of_the_closed_form) {
+  hardware::TopologySpec three;
+  three.radix = 4;
+  three.levels = 3;
+  three.routing = hardware::Routing::spread;  // other policies put several messages on one uplink
+  for (const hardware::Cluster& plain : {fat_tree(8, 4, 1), cluster_of(three), domains(2)}) {
+    const hardware::Cluster cluster = with_latency(plain, 1_us);
+    for (const Collective collective : kOperations) {
+      for (const std::uint64_t bytes : {std::uint64_t{4096}, std::uint64_t{1} << 26U}) {
+        // On three levels of switches the busiest link of a large call takes longer than the closed form.
+        if (bytes > 4096 && plain.dimensions.size() > 2) { continue; }
+        const double time = simulated(cluster, collective, bytes);
+        EXPECT_NEAR(time, priced(cluster, collective, static_cast<double>(bytes)), 1.01e-9)
+            << static_cast<int>(collective) << " of " << bytes << " on " << cluster.devices;
+        EXPECT_GE(time, simulated(plain, collective, bytes));
+        EXPECT_EQ(simulated(with_latency(plain, Seconds(0)), collective, bytes), simulated(plain, collective, bytes));
+      }
+    }
+  }
+}
+
+// A message has the latency of its own route: 0, 2 or 4 switches beyond the first.
+TEST(SwitchLatency, of_a_message_is_that_of_its_route) {
+  hardware::TopologySpec spec;
+  spec.radix = 4;
+  spec.levels = 3;
+  const auto plain = cluster_of(spec);
+  const auto cluster = with_latency(plain, 1_us);
+  const auto time_to = [](const hardware::Cluster& on, std::uint32_t to) {
+    std::vector<std::vector<NodeRecord>> nodes(16, {compute(1, 1)});
+    nodes[0] = {send(1, to, 1'000'000)};
+    nodes[to] = {receive(1, 0, 1'000'000)};
+    SimulationJob job = machine_on(on);
+    job.backend = Backend::flow;
+    const auto simulation = simulate_flows(unfolded(on, with_graphs(std::move(job), nodes)));
+    EXPECT_TRUE(simulation);
+    return 1e-9 * static_cast<double>(simulation->makespan_ns());
+  };
+  for (const auto& [to, switches] : {std::pair{1U, 0.0}, {2U, 2.0}, {4U, 4.0}, {15U, 4.0}}) {
+    EXPECT_NEAR(time_to(cluster, to) - time_to(plain, to), switches * 1e-6, 1.01e-9) << to;
+  }
+}
+
 // Uplinks that are oversubscribed slow a collective down, by no more than the closed form says, which has every phase
 // between leaves at the oversubscribed rate.
 TEST(TopologyLoads, oversubscribed_collectives_are_between_the_two_closed_forms) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "orrery/hardware/topology.hpp"
 #include "orrery/network/test_cluster.hpp"
 #include "orrery/simulate/flow.hpp"
 #include "orrery/simulate/fold.hpp"
@@ -85,6 +86,55 @@ TEST(Energy, of_bits_on_cables) {
   const auto cluster = machine();
   const auto simulation = run(cluster, {{send(1, 1, 1'000'000)}, {receive(1, 0, 1'000'000)}});
   EXPECT_NEAR(joules(simulation, 2) * cluster.dimensions.front().link.efficiency, 16e6 * 10e-12, 1e-10);
+}
+
+// Two leaves of two devices below one spine; figures of each level.
+hardware::Cluster two_levels(std::vector<double> picojoules) {
+  hardware::TopologySpec spec;
+  spec.kind = hardware::TopologyKind::switch_tree;
+  spec.down = {2, 2};
+  spec.bandwidth = 1_GBps;
+  spec.link = machine().dimensions.front().link;
+  spec.picojoules_per_bit = std::move(picojoules);
+  hardware::Cluster cluster = machine();
+  cluster.dimensions = hardware::dimensions_of(spec, hardware::build(spec));
+  cluster.devices = 4;
+  cluster.topology = std::move(spec);
+  return cluster;
+}
+
+// 1 MB across the spine crosses 2 cables of leaves at 3 pJ and 2 of the spine at 30; inside a leaf 2 at 3.
+TEST(EnergyLaw, of_links_is_by_the_level_of_each_cable_on_the_route) {
+  const auto cluster = two_levels({3, 30});
+  const double bits = 8e6 / cluster.dimensions.front().link.efficiency;
+  const auto across =
+      run(cluster, {{send(1, 2, 1'000'000)}, {compute(1, 1)}, {receive(1, 0, 1'000'000)}, {compute(1, 1)}});
+  EXPECT_EQ(across.energy->parts[2].name, "cables of " + cluster.dimensions[0].name);
+  EXPECT_NEAR(joules(across, 2), 2 * bits * 3e-12, 1e-10);
+  EXPECT_NEAR(joules(across, 3), 2 * bits * 30e-12, 1e-9);
+  const auto inside =
+      run(cluster, {{send(1, 1, 1'000'000)}, {receive(1, 0, 1'000'000)}, {compute(1, 1)}, {compute(1, 1)}});
+  EXPECT_NEAR(joules(inside, 2), 2 * bits * 3e-12, 1e-10);
+  EXPECT_EQ(joules(inside, 3), 0);
+}
+
+// Without figures of levels all cables have that of the link class; on one switch as without a topology.
+TEST(EnergyLaw, of_one_switch_is_that_of_a_dimension) {
+  hardware::TopologySpec spec = *two_levels({}).topology;
+  spec.down = {1, 2};
+  hardware::Cluster one = machine();
+  one.dimensions = hardware::dimensions_of(spec, hardware::build(spec));
+  one.topology = spec;
+  const auto message = [](const hardware::Cluster& on) {
+    return run(on, {{send(1, 1, 1'000'000)}, {receive(1, 0, 1'000'000)}});
+  };
+  EXPECT_NEAR(joules(message(one), 2), 2 * joules(message(machine()), 2), 1e-10);  // 4 cables through 3 switches
+  const auto across =
+      run(two_levels({}), {{send(1, 2, 1'000'000)}, {compute(1, 1)}, {receive(1, 0, 1'000'000)}, {compute(1, 1)}});
+  EXPECT_NEAR(joules(across, 2) + joules(across, 3), 2 * joules(message(machine()), 2), 1e-10);
+  const auto inside =
+      run(two_levels({}), {{send(1, 1, 1'000'000)}, {receive(1, 0, 1'000'000)}, {compute(1, 1)}, {compute(1, 1)}});
+  EXPECT_NEAR(joules(inside, 2), joules(message(machine()), 2), 1e-10);
 }
 
 // Bits do not depend on what else runs; a machine without figures says what is missing.

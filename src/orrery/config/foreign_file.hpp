@@ -1,5 +1,5 @@
 // A configuration file in a foreign format. Keys are read one by one, errors are collected, and a key that was not read
-// becomes a warning with the nearest known key. Private to the room.
+// becomes a warning with the nearest known key.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 #include "orrery/config/node.hpp"
 #include "orrery/core/error.hpp"
 
-namespace orrery::simulate {
+namespace orrery::config {
 
 class ForeignFile {
  public:
@@ -21,7 +21,7 @@ class ForeignFile {
   [[nodiscard]] static Result<ForeignFile> open(const std::string& path);
 
   // nullptr if the key is absent. The key counts as known.
-  [[nodiscard]] const config::Node* find(std::string_view key);
+  [[nodiscard]] const Node* find(std::string_view key);
 
   // A known key without effect; if it is present, `why` becomes a warning.
   void ignored(std::string_view key, std::string_view why);
@@ -33,27 +33,27 @@ class ForeignFile {
   [[nodiscard]] bool flag(std::string_view key);  // 0 or 1, true or false; absent is no
   // The index of one of the names. Any other text is an error with the nearest name.
   [[nodiscard]] std::optional<std::size_t> choice(std::string_view key, std::span<const std::string_view> names);
-  [[nodiscard]] std::optional<std::size_t> choice(const config::Node& node, std::string_view key,
+  [[nodiscard]] std::optional<std::size_t> choice(const Node& node, std::string_view key,
                                                   std::span<const std::string_view> names);
   // The items of a list of numbers or names; empty if there is no list.
-  [[nodiscard]] std::vector<const config::Node*> list(std::string_view key, bool required);
-  [[nodiscard]] std::optional<double> real(const config::Node& node, std::string_view key);
+  [[nodiscard]] std::vector<const Node*> list(std::string_view key, bool required);
+  [[nodiscard]] std::optional<double> real(const Node& node, std::string_view key);
 
   void missing(std::string_view key);
   void add_error(const Place& place, std::string message) { errors_.push_back({place, std::move(message)}); }
 
-  [[nodiscard]] const config::Node& root() const { return root_; }
+  [[nodiscard]] const Node& root() const { return root_; }
 
   // Fails if there are errors; otherwise appends warnings about keys that were not read.
   [[nodiscard]] Result<void> finish(std::vector<std::string>& warnings);
 
  private:
-  explicit ForeignFile(config::Node root) : root_(std::move(root)) {}
+  explicit ForeignFile(Node root) : root_(std::move(root)) {}
 
-  config::Node root_;
+  Node root_;
   std::vector<std::string> known_;
   std::vector<std::string> warnings_;
   std::vector<Diagnostic> errors_;
 };
 
-}  // namespace orrery::simulate
+}  // namespace orrery::config

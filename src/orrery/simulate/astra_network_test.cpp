@@ -1,5 +1,5 @@
 // Networks of ASTRA-sim as topologies: messages between neighbours take the time of the links.
-#include "orrery/simulate/network_topology.hpp"
+#include "orrery/hardware/astra_network.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,14 +9,14 @@
 #include "orrery/simulate/simulate.hpp"
 #include "orrery/simulate/test_jobs.hpp"
 
-namespace orrery::simulate::test::network_topology_test {
+namespace orrery::simulate::test::astra_network_test {
 namespace {
 
 constexpr std::uint64_t kBytes = 8'000'000;
 
 hardware::Cluster cluster_of(const Network& network) {
   hardware::Cluster cluster;
-  hardware::TopologySpec spec = topology_of(network);
+  hardware::TopologySpec spec = hardware::topology_of(network.dimensions);
   cluster.dimensions = hardware::dimensions_of(spec, hardware::build(spec));
   cluster.devices = network.ranks();
   cluster.topology = std::move(spec);
@@ -33,7 +33,7 @@ double on_links(Wiring wiring, std::uint32_t ranks, const std::string& name, Col
 }
 
 // Every message has its link to itself: a ring along each wiring, and all pairs of a mesh.
-TEST(NetworkTopologyLaw, flows_take_the_time_of_messages_on_links) {
+TEST(AstraNetworkLaw, flows_take_the_time_of_messages_on_links) {
   for (const std::uint32_t ranks : {2U, 3U, 8U}) {
     for (const Wiring wiring : {Wiring::ring, Wiring::mesh, Wiring::switched}) {
       Network network;
@@ -51,7 +51,7 @@ TEST(NetworkTopologyLaw, flows_take_the_time_of_messages_on_links) {
   }
 }
 
-TEST(NetworkTopology, has_the_dimensions_of_the_network) {
+TEST(AstraNetwork, has_the_dimensions_of_the_network) {
   Network network;
   network.dimensions = {{Wiring::ring, 4, 100e9, 50}, {Wiring::mesh, 3, 20e9, 500}, {Wiring::switched, 2, 10e9, 1000}};
   const auto cluster = cluster_of(network);
@@ -70,4 +70,4 @@ TEST(NetworkTopology, has_the_dimensions_of_the_network) {
 }
 
 }  // namespace
-}  // namespace orrery::simulate::test::network_topology_test
+}  // namespace orrery::simulate::test::astra_network_test

@@ -1,4 +1,4 @@
-#include "orrery/simulate/foreign_file.hpp"
+#include "orrery/config/foreign_file.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -8,10 +8,7 @@
 
 #include "orrery/core/text.hpp"
 
-namespace orrery::simulate {
-
-using config::Kind;
-using config::Node;
+namespace orrery::config {
 
 namespace {
 
@@ -28,7 +25,7 @@ std::string kind_text(const Node& node) {
   return quote(node.scalar);
 }
 
-std::optional<double> number(const Node& node) {
+std::optional<double> finite_number(const Node& node) {
   if (node.kind != Kind::integer && node.kind != Kind::real) { return std::nullopt; }
   double value = 0;
   const char* end = node.scalar.data() + node.scalar.size();
@@ -59,7 +56,7 @@ void ForeignFile::ignored(std::string_view key, std::string_view why) {
 }
 
 std::optional<double> ForeignFile::real(const Node& node, std::string_view key) {
-  const auto value = number(node);
+  const auto value = finite_number(node);
   if (!value) { add_error(node.place, fmt::format("{} is {}; expected: a number", key, kind_text(node))); }
   return value;
 }
@@ -86,7 +83,7 @@ bool ForeignFile::flag(std::string_view key) {
   const Node* node = find(key);
   if (node == nullptr) { return false; }
   if (node->kind == Kind::boolean) { return node->scalar == "true"; }
-  const auto value = number(*node);
+  const auto value = finite_number(*node);
   if (!value || (*value != 0 && *value != 1)) {
     add_error(node->place, fmt::format("{} is {}; valid: 0 or 1", key, kind_text(*node)));
   }
@@ -132,7 +129,7 @@ void ForeignFile::missing(std::string_view key) {
 }
 
 Result<void> ForeignFile::finish(std::vector<std::string>& warnings) {
-  for (const config::Member& member : root_.members) {
+  for (const Member& member : root_.members) {
     if (std::find(known_.begin(), known_.end(), member.key) != known_.end()) { continue; }
     const auto near = nearest(member.key, known_);
     warnings_.push_back(Diagnostic{
@@ -145,4 +142,4 @@ Result<void> ForeignFile::finish(std::vector<std::string>& warnings) {
   return {};
 }
 
-}  // namespace orrery::simulate
+}  // namespace orrery::config
