@@ -129,6 +129,15 @@ Result<Value> choice_of(const char* flag, const std::string& text,
   return fail(flag_place(flag), fmt::format("{} is not valid; valid: {}", quote(text), join(names, ", ")));
 }
 
+// 0: not given.
+Result<std::int64_t> chunk_count(const Options& options) {
+  if (options.chunks.empty()) { return 0; }
+  ORRERY_TRY(chunks, whole_number("--chunks", options.chunks, 1));
+  constexpr std::uint64_t kMostChunks = 65'536;
+  if (chunks > kMostChunks) { return fail(flag_place("--chunks"), fmt::format("must be at most {}", kMostChunks)); }
+  return static_cast<std::int64_t>(chunks);
+}
+
 Result<results::CollectiveTable> in_chunks(const Options& options, std::uint64_t devices,
                                            const api::CollectiveRequest& request) {
   using network::ChunkOrder;
@@ -151,10 +160,8 @@ Result<results::CollectiveTable> in_chunks(const Options& options, std::uint64_t
     choice.queue = queue;
   }
   if (!options.chunks.empty()) {
-    ORRERY_TRY(chunks, whole_number("--chunks", options.chunks, 1));
-    constexpr std::uint64_t kMostChunks = 65'536;
-    if (chunks > kMostChunks) { return fail(flag_place("--chunks"), fmt::format("must be at most {}", kMostChunks)); }
-    choice.chunks = static_cast<std::int64_t>(chunks);
+    ORRERY_TRY(chunks, chunk_count(options));
+    choice.chunks = chunks;
   }
   ORRERY_TRY(data, data_directory());
   return api::simulate_chunks(data, options.cluster, static_cast<std::int64_t>(devices), request, choice);
@@ -179,8 +186,10 @@ Result<results::CollectiveTable> on_cluster(const Options& options, const api::C
     return fail(flag_place("--groups"), "needs --backend flow");
   }
   if (!options.chunk_order.empty()) { return in_chunks(options, devices, request); }
-  for (const auto& [flag, value] : {std::pair{"--chunks", &options.chunks}, {"--chunk-queue", &options.chunk_queue}}) {
-    if (!value->empty()) { return fail(flag_place(flag), "needs --chunk-order"); }
+  const bool by_dimension = is_message_by_message(options) && options.algorithm == "hierarchical";
+  if (!options.chunk_queue.empty()) { return fail(flag_place("--chunk-queue"), "needs --chunk-order"); }
+  if (!options.chunks.empty() && !by_dimension) {
+    return fail(flag_place("--chunks"), "needs --chunk-order, or --backend flow with --algorithm hierarchical");
   }
   auto algorithm = CollectiveAlgorithm::automatic;
   if (!options.algorithm.empty()) {
@@ -200,8 +209,9 @@ Result<results::CollectiveTable> on_cluster(const Options& options, const api::C
     if (groups > static_cast<std::uint64_t>(hardware::kMostRoutedDevices)) {
       return fail(flag_place("--groups"), fmt::format("must be at most {}", hardware::kMostRoutedDevices));
     }
+    ORRERY_TRY(chunks, chunk_count(options));
     return api::simulate_collective_messages(data, options.cluster, static_cast<std::int64_t>(devices), request,
-                                             algorithm, options.pairs, static_cast<std::uint32_t>(groups));
+                                             algorithm, options.pairs, static_cast<std::uint32_t>(groups), chunks);
   }
   if (options.simulate && options.explain) {
     return fail(flag_place("--explain"), "is not valid with --simulate: a simulated time has no terms");
@@ -262,8 +272,8 @@ void declare(Command& command, const Shared& options) {
   text({"--devices", "N", "accelerators in use [default: as many as the cluster description has]", cluster},
        &Options::devices);
   text({"--algorithm", "NAME",
-        "auto, ring, tree, direct, in_switch, flat_ring [default auto: the fastest of those that collective libraries "
-        "use on this group; another one can be faster]",
+        "auto, ring, tree, direct, in_switch, flat_ring, hierarchical [default auto: the fastest of those that "
+        "collective libraries use on this group; another one can be faster]",
         cluster, names_of<CollectiveAlgorithm>()},
        &Options::algorithm);
   text({"--pairs", "FILE",
@@ -280,7 +290,11 @@ void declare(Command& command, const Shared& options) {
         cluster,
         {"baseline", "greedy", "themis"}},
        &Options::chunk_order);
-  text({"--chunks", "N", "chunks of --chunk-order [default 64]", cluster}, &Options::chunks);
+  text({"--chunks", "N",
+        "chunks of --chunk-order [default 64]; with --backend flow, of --algorithm hierarchical [default: as in the "
+        "closed form]",
+        cluster},
+       &Options::chunks);
   text({"--chunk-queue",
         "NAME",
         "of chunks at a dimension: fifo (default), smallest-first",

@@ -287,7 +287,7 @@ Result<std::vector<double>> pair_bytes(const std::string& file, std::uint64_t ra
 Result<CollectiveTable> simulate_collective_messages(const std::string& data_directory, const std::string& cluster_name,
                                                      std::int64_t devices, const CollectiveRequest& request,
                                                      CollectiveAlgorithm algorithm, const std::string& pairs,
-                                                     std::uint32_t groups) {
+                                                     std::uint32_t groups, std::int64_t chunks) {
   ORRERY_TRY(target, target_of(data_directory, cluster_name, devices));
   if (!target.cluster.topology) {
     return fail(Place{"", 0, 0, "--backend"},
@@ -312,7 +312,7 @@ Result<CollectiveTable> simulate_collective_messages(const std::string& data_dir
       pairs.empty() ? request.sizes : std::vector<std::uint64_t>{static_cast<std::uint64_t>(std::llround(mean))};
   for (const std::uint64_t size : sizes) {
     const simulate::MessageFlows run = simulate::simulate_messages(
-        target.cluster, request.op, Bytes(static_cast<double>(size)), algorithm, unequal, groups);
+        target.cluster, request.op, Bytes(static_cast<double>(size)), algorithm, unequal, groups, chunks);
     CollectiveRow row = row_of(request.op, size, table.ranks / groups, run.time);
     if (!run.note.empty()) { keep_warnings(table, {run.note}); }
     row.algorithm = name_of_message_flows(run.algorithm);

@@ -36,10 +36,11 @@ struct CollectiveRequest {
 // On a cluster with a topology: every message a flow on its route at max-min fair rates. Has reduce, gather, scatter
 // and barrier, too. `pairs`: a file with the bytes from each rank (line) to each rank (column) of an all_to_all; sizes
 // are then ignored. `groups`: so many equal groups run the operation at once; rank r is in group r modulo groups.
+// `chunks`: of hierarchical; 0: as many as in the closed form.
 [[nodiscard]] Result<results::CollectiveTable> simulate_collective_messages(
     const std::string& data_directory, const std::string& cluster, std::int64_t devices,
     const CollectiveRequest& request, CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic,
-    const std::string& pairs = {}, std::uint32_t groups = 1);
+    const std::string& pairs = {}, std::uint32_t groups = 1, std::int64_t chunks = 0);
 
 // Simulated among all ranks of the machine of `files` (system, network, flags, back end; neither graphs nor memory),
 // with the algorithms of the system file. Sizes are simulated side by side, which does not change them. Fails for

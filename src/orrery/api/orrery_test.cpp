@@ -314,7 +314,8 @@ TEST(Api, every_entry_that_is_listed_can_be_described) {
   ASSERT_TRUE(listed);
   std::vector<std::string> algorithms;
   for (const auto& entry : *listed) { algorithms.push_back(entry.name); }
-  EXPECT_THAT(algorithms, testing::ElementsAre("auto", "ring", "tree", "direct", "in_switch", "flat_ring"));
+  EXPECT_THAT(algorithms,
+              testing::ElementsAre("auto", "ring", "tree", "direct", "in_switch", "flat_ring", "hierarchical"));
   const auto unknown = orrery().list("model");
   ASSERT_FALSE(unknown);
   EXPECT_THAT(unknown.error().text(), HasSubstr("\"models\""));

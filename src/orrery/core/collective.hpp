@@ -36,6 +36,7 @@ enum class CollectiveAlgorithm : std::uint8_t {
   in_switch,         // the switch reduces and multicasts
   flat_ring,         // one ring through all members of a group that spans several network dimensions
   halving_doubling,  // pairs of members whose distance doubles or halves; rooted: binomial trees
+  hierarchical,      // dimension by dimension, in chunks that follow each other: the cheapest way without switches
 };
 
 }  // namespace orrery

@@ -160,6 +160,7 @@ bool Fabric::feasible(CollectiveAlgorithm algorithm, int dimension) const {
     case CollectiveAlgorithm::direct: return through_switch || hardware::has_pair_links(d.wiring);
     case CollectiveAlgorithm::in_switch: return through_switch && d.link.in_switch_efficiency > 0.0;
     case CollectiveAlgorithm::halving_doubling:
+    case CollectiveAlgorithm::hierarchical:
     case CollectiveAlgorithm::automatic: return false;
   }
   return false;
@@ -193,7 +194,7 @@ Fabric::Recipes Fabric::named_recipe(const Extents& extents, CollectiveAlgorithm
   for (std::size_t e = 0; e < extents.size(); ++e) {
     recipe[e] = requested;
     if (requested == CollectiveAlgorithm::tree && e + 1 < extents.size()) { recipe[e] = CollectiveAlgorithm::ring; }
-    if (requested == CollectiveAlgorithm::automatic) {
+    if (requested == CollectiveAlgorithm::automatic || requested == CollectiveAlgorithm::hierarchical) {
       recipe[e] = feasible(CollectiveAlgorithm::direct, extents[e].dimension) ? CollectiveAlgorithm::direct
                                                                               : CollectiveAlgorithm::ring;
     }
@@ -205,15 +206,16 @@ Fabric::Recipes Fabric::named_recipe(const Extents& extents, CollectiveAlgorithm
 }
 
 // The combinations that are compared: one choice for all inner extents (in_switch where the switch can reduce, links
-// elsewhere) times one for the outermost.
+// elsewhere) times one for the outermost. hierarchical: those without a flat ring and without switches that reduce.
 Fabric::Recipes Fabric::recipes(Collective collective, const Extents& extents, CollectiveAlgorithm requested) const {
+  const bool by_dimension = requested == CollectiveAlgorithm::hierarchical;
   const bool is_free_choice =
-      requested == CollectiveAlgorithm::automatic || requested == CollectiveAlgorithm::in_switch;
+      by_dimension || requested == CollectiveAlgorithm::automatic || requested == CollectiveAlgorithm::in_switch;
   if (!is_free_choice || collective == Collective::all_to_all) { return named_recipe(extents, requested); }
   const std::size_t outermost = extents.size() - 1;
   const Extent& outer = extents[outermost];
   const bool tree = offers_tree(collective, outer);
-  const bool outer_switch = feasible(CollectiveAlgorithm::in_switch, outer.dimension);
+  const bool outer_switch = !by_dimension && feasible(CollectiveAlgorithm::in_switch, outer.dimension);
   const bool flat = requested == CollectiveAlgorithm::automatic && offers_flat_ring(collective, extents);
   Recipes found;
   if (flat) {
@@ -225,14 +227,14 @@ Fabric::Recipes Fabric::recipes(Collective collective, const Extents& extents, C
     Recipe recipe{};
     bool switched = false;
     for (std::size_t e = 0; e < outermost; ++e) {
-      const bool here = inside && feasible(CollectiveAlgorithm::in_switch, extents[e].dimension);
+      const bool here = inside && !by_dimension && feasible(CollectiveAlgorithm::in_switch, extents[e].dimension);
       recipe[e] = here ? CollectiveAlgorithm::in_switch : links_only(extents[e].dimension);
       switched = switched || here;
     }
     if (inside && !switched) { continue; }
     const auto add = [&](CollectiveAlgorithm algorithm) {
       recipe[outermost] = algorithm;
-      if (requested == CollectiveAlgorithm::automatic || switched || algorithm == requested) {
+      if (by_dimension || requested == CollectiveAlgorithm::automatic || switched || algorithm == requested) {
         found.push_back(recipe);
       }
     };

@@ -43,10 +43,41 @@ LevelRules level_rules(const hardware::Cluster& cluster, std::string_view protoc
       case CollectiveAlgorithm::direct:
       case CollectiveAlgorithm::flat_ring:
       case CollectiveAlgorithm::halving_doubling:
+      case CollectiveAlgorithm::hierarchical:
         rules.base = std::max(rules.base, protocol.ring_base);
         rules.levels.push_back({protocol.ring_step.value(), payload});
         break;
     }
+  }
+  return rules;
+}
+
+PhaseRules phase_rules(const Fabric& fabric, const Schedule& schedule, const Group& group,
+                       std::string_view protocol_name) {
+  const auto& dimensions = fabric.cluster().dimensions;
+  const auto& names = fabric.protocols();
+  const auto named = std::find(names.begin(), names.end(), protocol_name);
+  const auto protocol = named == names.end() ? std::size_t{0} : static_cast<std::size_t>(named - names.begin());
+  PhaseRules rules;
+  for (const SchedulePhase& phase : schedule.phases) {
+    const StepKind kind = kind_of(phase.pattern);
+    rules.base = max(rules.base, fabric.step_cost(kind, phase.dimension, protocol, phase.members).base);
+    rules.latency.emplace_back();
+    rules.payload.emplace_back();
+    for (std::size_t d = 0; d < dimensions.size(); ++d) {
+      const hardware::LinkClass& link = dimensions[d].link;
+      const double fraction = named_protocol(link, protocol_name).bandwidth_fraction;
+      // Routes have their own latency beyond the link class (hardware::added_latency).
+      const Seconds step = fabric.step_cost(kind, static_cast<int>(d), protocol, phase.members).step;
+      const Seconds added = kind == StepKind::in_switch ? Seconds(0) : dimensions[d].route_latency;
+      rules.latency.back().push_back((step - added).value());
+      rules.payload.back().push_back(kind == StepKind::in_switch ? link.in_switch_efficiency
+                                                                 : link.efficiency * fraction);
+    }
+  }
+  for (const Extent& extent : effective_extents(group)) {
+    const hardware::Wiring wiring = dimensions[static_cast<std::size_t>(extent.dimension)].wiring;
+    rules.both_ways.push_back(hardware::has_neighbours_only(wiring) ? 1 : 0);
   }
   return rules;
 }

@@ -8,6 +8,7 @@
 #include "orrery/core/collective.hpp"
 #include "orrery/core/units.hpp"
 #include "orrery/hardware/cluster.hpp"
+#include "orrery/network/fabric.hpp"
 #include "orrery/network/stepped_collective.hpp"
 
 namespace orrery::network {
@@ -21,5 +22,14 @@ struct LevelRules {
 // figures of its own for switches has half of its latency on each link.
 [[nodiscard]] LevelRules level_rules(const hardware::Cluster& cluster, std::string_view protocol,
                                      CollectiveAlgorithm algorithm);
+
+// Of the messages of a schedule over the dimensions of a group, by phase and level.
+struct PhaseRules {
+  Seconds base;
+  std::vector<std::vector<double>> latency, payload;  // as in LevelRule
+  std::vector<char> both_ways;                        // by extent: its lines are rings of links
+};
+[[nodiscard]] PhaseRules phase_rules(const Fabric& fabric, const Schedule& schedule, const Group& group,
+                                     std::string_view protocol);
 
 }  // namespace orrery::network

@@ -385,6 +385,7 @@ auto with_algorithm(const MemberSchedule& schedule, Use&& use) {
     case CollectiveAlgorithm::tree:
     case CollectiveAlgorithm::in_switch:
     case CollectiveAlgorithm::automatic:
+    case CollectiveAlgorithm::hierarchical:
     case CollectiveAlgorithm::flat_ring: break;
   }
   throw_internal_error("an algorithm with its own struct", __FILE__, __LINE__);
@@ -457,6 +458,7 @@ std::string refusal(const MemberSchedule& schedule) {
     case CollectiveAlgorithm::in_switch:
       if (all_to_all || parts) { return "a switch has nothing to reduce or copy in an all-to-all, gather or scatter"; }
       return {};
+    case CollectiveAlgorithm::hierarchical: return "hierarchical has schedules along dimensions only";
     case CollectiveAlgorithm::automatic:
     case CollectiveAlgorithm::flat_ring: return "auto and flat_ring have no steps of their own";
   }

@@ -17,6 +17,8 @@ std::string_view description_of(CollectiveAlgorithm algorithm) {
       return "one ring through all devices (NCCL_ALGO=Ring); all_reduce, all_gather, reduce_scatter";
     case CollectiveAlgorithm::halving_doubling:
       return "pairs at doubling distances; in simulations with ASTRA-sim's files (halvingDoubling)";
+    case CollectiveAlgorithm::hierarchical:
+      return "along each network dimension, in chunks; the fastest without flat_ring and in_switch";
   }
   throw_internal_error("known algorithm", __FILE__, __LINE__);
 }

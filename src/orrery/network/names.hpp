@@ -19,13 +19,14 @@ struct EnumNames<Collective> {
 
 template <>
 struct EnumNames<CollectiveAlgorithm> {
-  static constexpr std::array<std::pair<CollectiveAlgorithm, std::string_view>, 6> value{{
+  static constexpr std::array<std::pair<CollectiveAlgorithm, std::string_view>, 7> value{{
       {CollectiveAlgorithm::automatic, "auto"},
       {CollectiveAlgorithm::ring, "ring"},
       {CollectiveAlgorithm::tree, "tree"},
       {CollectiveAlgorithm::direct, "direct"},
       {CollectiveAlgorithm::in_switch, "in_switch"},
       {CollectiveAlgorithm::flat_ring, "flat_ring"},
+      {CollectiveAlgorithm::hierarchical, "hierarchical"},
   }};
 };
 

@@ -27,6 +27,7 @@ class Builder {
       case CollectiveAlgorithm::tree:
       case CollectiveAlgorithm::flat_ring:
       case CollectiveAlgorithm::halving_doubling:
+      case CollectiveAlgorithm::hierarchical:
       case CollectiveAlgorithm::automatic: unsupported_ = true;
     }
   }
@@ -41,6 +42,7 @@ class Builder {
       case CollectiveAlgorithm::tree:
       case CollectiveAlgorithm::flat_ring:
       case CollectiveAlgorithm::halving_doubling:
+      case CollectiveAlgorithm::hierarchical:
       case CollectiveAlgorithm::automatic: unsupported_ = true;
     }
   }
@@ -70,6 +72,7 @@ class Builder {
       case CollectiveAlgorithm::tree:
       case CollectiveAlgorithm::flat_ring:
       case CollectiveAlgorithm::halving_doubling:
+      case CollectiveAlgorithm::hierarchical:
       case CollectiveAlgorithm::automatic: unsupported_ = true;
     }
   }
@@ -84,6 +87,7 @@ class Builder {
       case CollectiveAlgorithm::tree:
       case CollectiveAlgorithm::flat_ring:
       case CollectiveAlgorithm::halving_doubling:
+      case CollectiveAlgorithm::hierarchical:
       case CollectiveAlgorithm::automatic: unsupported_ = true;
     }
   }
@@ -97,6 +101,7 @@ class Builder {
       case CollectiveAlgorithm::direct: scatter(e, bytes); return all_gather(e, bytes);
       case CollectiveAlgorithm::flat_ring:
       case CollectiveAlgorithm::halving_doubling:
+      case CollectiveAlgorithm::hierarchical:
       case CollectiveAlgorithm::automatic: unsupported_ = true;
     }
   }

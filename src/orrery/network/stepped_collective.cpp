@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "orrery/core/error.hpp"
+#include "orrery/network/composition_run.hpp"
 #include "orrery/network/flow_network.hpp"
 
 namespace orrery::network {
@@ -34,12 +35,24 @@ class SteppedRun {
   }
 
   SteppedTimes run() {
+    runs_.resize(collectives_.size());
     for (std::uint32_t c = 0; c < collectives_.size(); ++c) {
+      const SteppedCollective& collective = collectives_[c];
+      std::size_t members = participant_count(collective.schedule);
+      if (const auto& given = collective.by_dimension) {
+        runs_[c].emplace(given->schedule, given->group, given->both_ways);
+        members = runs_[c]->members() * runs_[c]->lanes();
+      }
       first_.push_back(static_cast<std::uint32_t>(members_.size()));
-      members_.resize(members_.size() + participant_count(collectives_[c].schedule));
-      times_.finish[c] = collectives_[c].start;
+      members_.resize(members_.size() + members);
+      times_.finish[c] = collective.start;
     }
     for (std::uint32_t c = 0; c < collectives_.size(); ++c) {
+      if (runs_[c]) {
+        runs_[c]->start();
+        send_messages(c, collectives_[c].start);
+        continue;
+      }
       for (std::uint32_t p = 0; p < participant_count(collectives_[c].schedule); ++p) {
         members_[first_[c] + p].step = next_busy_step(collectives_[c].schedule, p, 0);
         enter_steps(c, p, collectives_[c].start);
@@ -60,11 +73,14 @@ class SteppedRun {
     double since = 0;           // the last arrival of earlier steps
     // The route of its last message: most algorithms send to the same member again and again.
     std::uint32_t peer = ~0U;
-    double latency = 0;
+    std::uint8_t level = 0;  // outermost of the route
+    double added = 0;        // latency of the route, see hardware::added_latency
     std::vector<std::uint32_t> route;
   };
   struct Message {
-    std::uint32_t collective = 0, from = 0, to = 0, step = 0;  // participants
+    std::uint32_t collective = 0, from = 0, to = 0;  // participants
+    std::uint16_t phase = 0, lane = 0;               // by dimension
+    std::uint64_t step = 0;                          // by dimension: CompositionRun::Message::place
     double bytes = 0;
   };
   struct Start {
@@ -104,7 +120,26 @@ class SteppedRun {
       bytes = collective.pair_bytes[std::size_t{p} * collective.schedule.members + message.peer];
     }
     if (member.peer != message.peer || is_by_message()) { find_route(collective, member, p, message.peer); }
-    starts_.push({now + member.latency, made_++, {c, p, message.peer, member.step, bytes}});
+    const double latency = levels_[member.level].latency + member.added;
+    starts_.push({now + latency, made_++, {c, p, message.peer, 0, 0, member.step, bytes}});
+  }
+
+  // Of a collective by dimension: all that can leave now.
+  void send_messages(std::uint32_t c, double now) {
+    const SteppedCollective& collective = collectives_[c];
+    for (const CompositionRun::Message& one : runs_[c]->take_messages()) {
+      const Message message{c, one.from, one.to, one.phase, one.lane, one.place, one.bytes};
+      Member& member = sender_of(message);
+      if (member.peer != one.to || is_by_message()) { find_route(collective, member, one.from, one.to); }
+      const double latency = collective.by_dimension->latency[one.phase][member.level] + member.added;
+      starts_.push({now + latency, made_++, message});
+    }
+  }
+
+  // Where the sender's last route is; each dimension has one.
+  [[nodiscard]] Member& sender_of(const Message& message) {
+    const std::size_t lanes = runs_[message.collective] ? runs_[message.collective]->lanes() : 1;
+    return members_[first_[message.collective] + message.from * lanes + message.lane];
   }
 
   [[nodiscard]] bool is_by_message() const { return routes_.topology().routing == hardware::Routing::spread; }
@@ -113,11 +148,11 @@ class SteppedRun {
   void find_route(const SteppedCollective& collective, Member& member, std::uint32_t from, std::uint32_t to) {
     member.peer = to;
     member.route = routes_.route(collective.nodes[from], collective.nodes[to], is_by_message() ? ++spread_ : 0);
-    std::uint8_t outermost = 0;
+    member.level = 0;
     for (const std::uint32_t link : member.route) {
-      outermost = std::max(outermost, routes_.topology().links[link].level);
+      member.level = std::max(member.level, routes_.topology().links[link].level);
     }
-    member.latency = levels_[outermost].latency + hardware::added_latency(routes_.topology(), member.route).value();
+    member.added = hardware::added_latency(routes_.topology(), member.route).value();
   }
 
   // All events of the next instant.
@@ -147,7 +182,7 @@ class SteppedRun {
   bool begin(const Start& start) {
     const Message& message = start.message;
     const SteppedCollective& collective = collectives_[message.collective];
-    Member& member = members_[first_[message.collective] + message.from];
+    Member& member = sender_of(message);
     if (message.bytes <= 0) {
       arrive(message, start.time);
       return false;
@@ -172,10 +207,14 @@ class SteppedRun {
     ++times_.messages;
     const std::uint32_t c = message.collective;
     times_.finish[c] = std::max(times_.finish[c], now);
+    if (runs_[c]) {
+      runs_[c]->arrive({message.from, message.to, message.phase, message.lane, message.bytes, message.step});
+      return send_messages(c, now);
+    }
     Member& member = members_[first_[c] + message.to];
     member.since = std::max(member.since, now);
     if (message.step != member.step) {
-      ++early_[key_of(c, message.to, message.step)];
+      ++early_[key_of(c, message.to, static_cast<std::uint32_t>(message.step))];
       return;
     }
     if (--member.missing > 0) { return; }
@@ -190,6 +229,10 @@ class SteppedRun {
 
   void check_ends() const {
     for (std::uint32_t c = 0; c < collectives_.size(); ++c) {
+      if (runs_[c]) {
+        ORRERY_ASSERT(runs_[c]->is_finished());
+        continue;
+      }
       const MemberSchedule& schedule = collectives_[c].schedule;
       for (std::uint32_t p = 0; p < participant_count(schedule); ++p) {
         ORRERY_ASSERT(members_[first_[c] + p].step >= step_count(schedule));
@@ -201,7 +244,8 @@ class SteppedRun {
   std::span<const LevelRule> levels_;
   std::span<const SteppedCollective> collectives_;
   FlowNetwork network_;
-  std::vector<std::uint32_t> first_;  // by collective: its first member
+  std::vector<std::optional<CompositionRun>> runs_;  // by collective: of those by dimension
+  std::vector<std::uint32_t> first_;                 // by collective: its first member
   std::vector<Member> members_;
   std::unordered_map<std::uint64_t, std::uint32_t> early_;  // arrivals of later steps
   std::priority_queue<Start, std::vector<Start>, std::greater<>> starts_;

@@ -3,16 +3,20 @@
 // the members and of the flows that are alive.
 //
 // A message waits for all messages that its sender receives in earlier steps, then the latency of its outermost level,
-// then moves its bytes. Left out: chunks that follow each other, arithmetic on arriving data.
+// then moves its bytes. Schedules over several dimensions, and chunks that follow each other: composition_run.hpp. Left
+// out: arithmetic on arriving data.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "orrery/hardware/routes.hpp"
 #include "orrery/network/fair_rates.hpp"
+#include "orrery/network/group.hpp"
 #include "orrery/network/member_schedule.hpp"
+#include "orrery/network/schedule.hpp"
 
 namespace orrery::network {
 
@@ -22,6 +26,14 @@ struct LevelRule {
   double payload = 1;  // bytes of messages / bytes of the link
 };
 
+// A schedule over the dimensions of a group, in its chunks.
+struct ByDimension {
+  Schedule schedule;
+  Group group;
+  std::vector<char> both_ways;               // by extent: its lines are rings of links
+  std::vector<std::vector<double>> latency;  // seconds, by phase and outermost level of a message
+};
+
 struct SteppedCollective {
   MemberSchedule schedule;           // without a refusal
   std::vector<std::uint32_t> nodes;  // of the topology, by participant: devices, and of in_switch the switch last
@@ -29,6 +41,8 @@ struct SteppedCollective {
   double start = 0;                  // seconds
   // all_to_all: bytes from member i to member j at [i x members + j], instead of block_bytes; empty: all alike.
   std::vector<double> pair_bytes;
+  // Instead of `schedule` and `block_bytes`; `nodes` by position (composition_run.hpp).
+  std::optional<ByDimension> by_dimension;
 };
 
 struct SteppedTimes {

@@ -46,7 +46,7 @@ FlowMachine::FlowMachine(const FlowJob& job, bool shared, std::optional<std::uin
   for (const hardware::Cluster& part : job.parts) { part_fabrics_.emplace_back(part, job.egress); }
   if (!job.devices.empty()) { topology_.emplace(job.cluster, job.devices); }
   // Without sharing, the calls of the closed form are the reference.
-  if (topology_ && job.job.by_message && shared) { stepped_.emplace(job.cluster, *topology_); }
+  if (topology_ && job.job.by_message && shared) { stepped_.emplace(job.cluster, job.egress, *topology_); }
   if (topology_ && job.cluster.topology->in_switch) { switches_.emplace(job.cluster, topology_->topology()); }
   first_pool_port_ = ports_of(job) / (dimensions_ + 1) - pool_.ports();
 }

@@ -19,12 +19,11 @@ void FlowMachine::start_messages(std::uint32_t number) {
   const NodeTask& task = match_.all()[number].task;
   const network::Group& shape = flow_job_.groups[task.group].shape;
   const Bytes bytes = whole_buffer(task);
-  const network::Price price = fabric_.price(task.collective, bytes, shape, flow_job_.algorithm);
   CollectiveRun& run = collectives_[number];
   run.by_message = true;
   slow_kernels(run, task, true);
-  run.algorithm = stepped_->start(
-      {number, task.collective, bytes, flow_job_.algorithm, price.protocol, members_of(task.group)}, rounds_.now());
+  run.algorithm = stepped_->start({number, task.collective, bytes, flow_job_.algorithm, shape, members_of(task.group)},
+                                  rounds_.now());
   schedule_departures();
 }
 
@@ -53,6 +52,7 @@ void FlowMachine::depart(std::uint32_t message) {
   const SteppedCalls::Ends ends = stepped_->ends_of(message);
   if (!counts_.empty()) {
     for (const auto& [rank, in] : {std::pair{ends.from, false}, {ends.to, true}}) {
+      if (rank == kNone) { continue; }
       PortCount& count = counts_[port(rank, ends.level, in)];
       count.bytes += ends.bytes;
       ++count.messages;

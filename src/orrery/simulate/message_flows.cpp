@@ -88,6 +88,20 @@ std::optional<network::SwitchTree> free_tree(const hardware::Topology& topology,
   return std::nullopt;
 }
 
+// The shape of each of the groups: rank r is in group r modulo groups. Nothing: their members are no grid.
+std::optional<network::Group> shape_of_groups(const hardware::Cluster& cluster, std::uint32_t groups) {
+  network::Group shape;
+  std::int64_t left = groups;
+  for (std::size_t d = 0; d < cluster.dimensions.size(); ++d) {
+    const std::int64_t size = cluster.dimensions[d].size;
+    const std::int64_t part = left % size == 0 ? size : left;
+    if (size % part != 0) { return std::nullopt; }
+    if (size > part) { shape.extents.push_back({static_cast<int>(d), size / part}); }
+    left /= part;
+  }
+  return shape;
+}
+
 network::Group everyone(const hardware::Cluster& cluster) {
   network::Group group;
   for (std::size_t d = 0; d < cluster.dimensions.size(); ++d) {
@@ -168,6 +182,43 @@ void note_times(const hardware::Topology& topology, const network::LevelRules& r
   note_busiest(topology, rules.levels, times.carried, made);
 }
 
+// hierarchical: by dimension, in chunks.
+MessageFlows run_by_dimension(const hardware::Cluster& cluster, hardware::Routes& routes,
+                              std::vector<network::SteppedCollective> calls, Collective collective, Bytes bytes,
+                              std::int64_t chunks) {
+  constexpr auto kAlgorithm = CollectiveAlgorithm::hierarchical;
+  const network::Fabric fabric(cluster);
+  const auto groups = static_cast<std::uint32_t>(calls.size());
+  const network::Group group = shape_of_groups(cluster, groups).value();
+  network::ByDimension way{fabric.schedule(collective, bytes, group, kAlgorithm), group, {}, {}};
+  const std::string_view protocol = fabric.price(collective, bytes, group, kAlgorithm).protocol;
+  if (chunks > 0) { way.schedule.chunks = chunks; }
+  const network::PhaseRules rules = network::phase_rules(fabric, way.schedule, group, protocol);
+  way.both_ways = rules.both_ways;
+  way.latency = rules.latency;
+  for (network::SteppedCollective& call : calls) {
+    std::sort(call.nodes.begin(), call.nodes.end());
+    call.by_dimension = way;
+  }
+  network::LevelRules levels = network::level_rules(cluster, protocol, kAlgorithm);
+  levels.base = rules.base;
+  MessageFlows made;
+  made.algorithm = kAlgorithm;
+  made.chunks = way.schedule.chunks;
+  note_times(routes.topology(), levels, network::run_collectives(routes, levels.levels, calls), made);
+  return made;
+}
+
+std::string refusal_by_dimension(const hardware::Cluster& cluster, Collective collective, std::uint32_t groups) {
+  const auto shape = shape_of_groups(cluster, groups);
+  if (!shape) {
+    return fmt::format("hierarchical: the members of {} groups are not equally many along each dimension", groups);
+  }
+  constexpr auto kAlgorithm = CollectiveAlgorithm::hierarchical;
+  if (!network::Fabric(cluster).schedule(collective, Bytes(1), *shape, kAlgorithm).phases.empty()) { return {}; }
+  return "hierarchical: valid operations: all_reduce, all_gather, reduce_scatter, all_to_all, broadcast";
+}
+
 std::string protocol_name(const hardware::Cluster& cluster, Collective collective, Bytes bytes,
                           CollectiveAlgorithm algorithm) {
   const network::Price price = network::Fabric(cluster).price(collective, bytes, everyone(cluster), algorithm);
@@ -183,6 +234,7 @@ std::string refusal_of(const hardware::Cluster& cluster, Collective collective, 
     return fmt::format("{} groups: must divide the {} ranks, with at least 2 ranks in a group", groups, members);
   }
   if (algorithm == CollectiveAlgorithm::automatic) { return {}; }
+  if (algorithm == CollectiveAlgorithm::hierarchical) { return refusal_by_dimension(cluster, collective, groups); }
   if (algorithm != CollectiveAlgorithm::in_switch) {
     return network::refusal(network::member_schedule(collective, algorithm, members / groups));
   }
@@ -206,7 +258,8 @@ std::string refusal_of(const hardware::Cluster& cluster, Collective collective, 
 }
 
 MessageFlows simulate_messages(const hardware::Cluster& cluster, Collective collective, Bytes bytes,
-                               CollectiveAlgorithm algorithm, std::vector<double> pair_bytes, std::uint32_t groups) {
+                               CollectiveAlgorithm algorithm, std::vector<double> pair_bytes, std::uint32_t groups,
+                               std::int64_t chunks) {
   if (algorithm == CollectiveAlgorithm::automatic) { algorithm = network::usual_algorithm(collective); }
   const auto members = static_cast<std::uint32_t>(cluster.devices);
   const hardware::Topology topology = hardware::build(*cluster.topology);
@@ -216,14 +269,16 @@ MessageFlows simulate_messages(const hardware::Cluster& cluster, Collective coll
   const bool one_switch = algorithm == CollectiveAlgorithm::in_switch && groups == 1 &&
                           has_one_switch(cluster, topology, collective, call.nodes);
   const bool in_trees = algorithm == CollectiveAlgorithm::in_switch && !one_switch;
-  call.schedule =
-      network::member_schedule(collective, in_trees ? network::usual_algorithm(collective) : algorithm, members);
+  const bool by_dimension = algorithm == CollectiveAlgorithm::hierarchical;
+  call.schedule = network::member_schedule(
+      collective, in_trees || by_dimension ? network::usual_algorithm(collective) : algorithm, members);
   if (one_switch) { call.nodes.push_back(common_switch(topology, call.nodes)); }
   if (collective != Collective::barrier) {
     call.block_bytes = bytes.value() / static_cast<double>(network::block_count(call.schedule));
   }
   call.pair_bytes = std::move(pair_bytes);
   std::vector<network::SteppedCollective> calls = groups == 1 ? std::vector{call} : calls_of(call, groups);
+  if (by_dimension) { return run_by_dimension(cluster, routes, std::move(calls), collective, bytes, chunks); }
   MessageFlows made;
   made.algorithm = algorithm;
   const std::string protocol = protocol_name(cluster, collective, bytes, algorithm);

@@ -21,6 +21,7 @@ struct MessageFlows {
   Seconds time;
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
   std::uint64_t messages = 0, updates = 0;  // of the rates
+  std::int64_t chunks = 1;                  // hierarchical
   std::string busiest = "none";             // "leaf0 to spine1"
   double busiest_use = 0;                   // part of `time` that the link needs for its bytes
   std::string note;                         // in_switch: what runs without switches, and why
@@ -32,11 +33,12 @@ struct MessageFlows {
 
 // `automatic`: the first of ring, direct, tree that is usual for the operation. `pair_bytes`: of an all_to_all with
 // unequal parts, bytes from i to j at [i x members + j]. The cluster has a topology. `groups`: so many equal groups run
-// the operation at once; rank r is in group r modulo groups. in_switch: in the only switch, or up and down a tree of
+// the operation at once; rank r is in group r modulo groups. hierarchical: the schedule of the closed form, with
+// `chunks`, or its own number if 0. in_switch: in the only switch, or up and down a tree of
 // switches (network/switch_tree.hpp) within the limits of the topology.
 [[nodiscard]] MessageFlows simulate_messages(const hardware::Cluster& cluster, Collective collective, Bytes bytes,
                                              CollectiveAlgorithm algorithm, std::vector<double> pair_bytes = {},
-                                             std::uint32_t groups = 1);
+                                             std::uint32_t groups = 1, std::int64_t chunks = 0);
 
 // The closed form (network/tree_time.hpp) of a collective among all devices in a tree of switches. Nothing: the
 // cluster's topology has no in_switch, no such tree, no room in its buffers, or its switches do not have the operation.

@@ -112,6 +112,33 @@ TEST(SwitchLatencyLaw, a_ring_through_leaves_takes_the_longest_chain_of_its_hops
   }
 }
 
+// Along each dimension in chunks: leaf and spine share a port, of which several chunks use both at once. Groups of
+// every fourth rank are one on each leaf.
+TEST(MessageFlows, a_hierarchical_collective_takes_the_time_of_the_closed_form) {
+  constexpr auto kAlgorithm = CollectiveAlgorithm::hierarchical;
+  const auto cluster = tree(1);
+  network::Group group;
+  for (int d = 0; d < 2; ++d) { group.extents.push_back({d, 4}); }
+  for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::all_to_all}) {
+    const Bytes bytes(1 << 26);
+    const auto price = network::Fabric(cluster).price(collective, bytes, group, kAlgorithm);
+    const auto run = simulate_messages(cluster, collective, bytes, kAlgorithm);
+    EXPECT_EQ(run.chunks, price.chunks);
+    EXPECT_NEAR(run.time / price.time, 1, 0.02);
+    network::Schedule schedule = network::Fabric(cluster).schedule(collective, bytes, group, kAlgorithm);
+    schedule.chunks = 1;
+    const auto one = simulate_messages(cluster, collective, bytes, kAlgorithm, {}, 1, 1);
+    EXPECT_NEAR(one.time / network::Fabric(cluster).price(schedule).time, 1, 1e-9);
+  }
+  network::Group spine;
+  spine.extents.push_back({1, 4});
+  const auto price = network::Fabric(cluster).price(Collective::all_gather, Bytes(1 << 26), spine, kAlgorithm);
+  const auto run = simulate_messages(cluster, Collective::all_gather, Bytes(1 << 26), kAlgorithm, {}, 4);
+  EXPECT_NEAR(run.time / price.time, 1, 1e-9);
+  EXPECT_EQ(refusal_of(cluster, Collective::all_reduce, kAlgorithm, 2), "");
+  EXPECT_NE(refusal_of(cluster, Collective::gather, kAlgorithm), "");
+}
+
 // With domains there is a ring for each of their devices, and every port to the tree has its part: 2 (n - 1) / n of
 // S / 4 through each. One ring alone would take four times as long.
 TEST(MessageFlows, rings_use_the_ports_of_all_devices_of_a_domain) {

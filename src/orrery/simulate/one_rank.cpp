@@ -56,6 +56,7 @@ std::string algorithm_obstacle(const SimulationJob& job, Collective collective, 
     case CollectiveAlgorithm::tree: return "a doubleBinaryTree has roots and leaves";
     case CollectiveAlgorithm::automatic:
     case CollectiveAlgorithm::flat_ring:
+    case CollectiveAlgorithm::hierarchical:
     case CollectiveAlgorithm::in_switch: return fmt::format("{} is not folded", name_of(algorithm));
   }
   const Wiring wiring = job.network.dimensions[dimension].wiring;

@@ -73,6 +73,7 @@ Result<void> shape(ChunkPhase& phase, const DimensionAlgorithm& algorithm, const
           "its branches runs nodes with the attribute in_switch there");
     case CollectiveAlgorithm::automatic:
     case CollectiveAlgorithm::flat_ring:
+    case CollectiveAlgorithm::hierarchical:
       return fail("no algorithm of ASTRA-sim");  // not reachable: no name has this algorithm
     case CollectiveAlgorithm::tree:
       if (!is_power_of_two) {

@@ -81,14 +81,50 @@ TEST(SteppedCallsLaw, one_collective_of_a_graph_takes_the_time_of_the_collective
     for (const Collective op : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
                                 Collective::all_to_all, Collective::broadcast}) {
       for (const std::uint64_t bytes : {std::uint64_t{4096}, std::uint64_t{16'000'000}}) {
-        const auto alone =
-            simulate_messages(cluster, op, Bytes(static_cast<double>(bytes)), CollectiveAlgorithm::automatic);
-        const auto graph = run_by_message(one_collective(cluster, op, bytes, CollectiveAlgorithm::automatic));
-        EXPECT_NEAR(seconds_of(graph), alone.time.value(), 2e-9 + 1e-8 * alone.time.value()) << static_cast<int>(op);
-        EXPECT_EQ(graph.messages, op == Collective::broadcast || bytes > 0 ? alone.messages : 0);
+        for (const auto algorithm : {network::usual_algorithm(op), CollectiveAlgorithm::hierarchical}) {
+          const auto alone = simulate_messages(cluster, op, Bytes(static_cast<double>(bytes)), algorithm);
+          const auto graph = run_by_message(one_collective(cluster, op, bytes, algorithm));
+          EXPECT_NEAR(seconds_of(graph), alone.time.value(), 2e-9 + 1e-8 * alone.time.value()) << static_cast<int>(op);
+          EXPECT_EQ(graph.messages, alone.messages);
+        }
       }
     }
   }
+}
+
+// By itself, a call has the schedule of the closed form: on a torus along each axis in chunks, inside a scale-up domain
+// in its switch.
+TEST(SteppedCallsLaw, a_call_takes_the_time_of_the_schedule_that_the_closed_form_chooses) {
+  hardware::TopologySpec spec;
+  spec.kind = hardware::TopologyKind::torus;
+  spec.link = network::test::plain_link();
+  spec.bandwidth = 1_GBps;
+  spec.sizes = {4, 4, 3};
+  hardware::Cluster torus;
+  torus.dimensions = hardware::dimensions_of(spec, hardware::build(spec));
+  for (auto& dimension : torus.dimensions) { dimension.most = dimension.size; }
+  torus.devices = hardware::device_count(spec);
+  torus.topology = std::move(spec);
+  network::Group all;
+  for (int d = 0; d < 3; ++d) { all.extents.push_back({d, torus.dimensions[static_cast<std::size_t>(d)].size}); }
+  bool has_chunks = false;
+  for (const Collective op : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_to_all}) {
+    for (const double bytes : {4096.0, 16e6}) {
+      const network::Price price = network::Fabric(torus).price(op, Bytes(bytes), all);
+      has_chunks = has_chunks || price.chunks > 1;
+      const auto graph =
+          run_by_message(one_collective(torus, op, static_cast<std::uint64_t>(bytes), CollectiveAlgorithm::automatic));
+      EXPECT_NEAR(seconds_of(graph), price.time.value(), 2e-9 + 1e-8 * price.time.value()) << static_cast<int>(op);
+    }
+  }
+  EXPECT_TRUE(has_chunks);
+
+  const hardware::Cluster domains = tree(4);
+  network::Group domain;
+  domain.extents.push_back({0, 4});
+  const network::Price price = network::Fabric(domains).price(Collective::all_reduce, Bytes(4096), domain);
+  EXPECT_EQ(price.algorithm, CollectiveAlgorithm::in_switch);
+  EXPECT_NEAR(seconds_of(run_by_message(groups_of(domains, {{4, 5, 6, 7}}, 4096))), price.time.value(), 2e-9);
 }
 
 // Pairs 0-4 and 1-5 share the one cable between the first leaf and the spine, 8-9 are below one leaf. A pair sends half
@@ -106,10 +142,14 @@ TEST(SteppedCalls, groups_share_the_links_that_they_use) {
 // A ring over 0, 1, 4 crosses the cable once each way, one over 0, 4, 1, 5 as well when its members are in the order of
 // their devices: the whole call has the same load there.
 TEST(SteppedCalls, a_group_of_any_ranks_takes_as_long_as_its_ring) {
-  const std::uint64_t bytes = 600'000'000;
   const hardware::Cluster cluster = tree(1, 1);
-  EXPECT_NEAR(seconds_of(run_by_message(groups_of(cluster, {{0, 1, 4}}, bytes))), 0.8, 1e-3);
-  EXPECT_NEAR(seconds_of(run_by_message(groups_of(cluster, {{4, 0, 5, 1}}, bytes))), 0.9, 1e-3);
+  const auto time_of = [&](const std::vector<std::uint32_t>& ranks) {
+    FlowJob job = groups_of(cluster, {ranks}, 600'000'000);
+    job.algorithm = CollectiveAlgorithm::flat_ring;
+    return seconds_of(run_by_message(std::move(job)));
+  };
+  EXPECT_NEAR(time_of({0, 1, 4}), 0.8, 1e-3);
+  EXPECT_NEAR(time_of({4, 0, 5, 1}), 0.9, 1e-3);
 }
 
 // The second spine fails after half of the time: what was on it shares the other one.
