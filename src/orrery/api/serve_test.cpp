@@ -157,6 +157,44 @@ TEST(ApiServe, experts_cost_the_host_in_prompts_and_the_memory_in_decode_steps) 
   EXPECT_DOUBLE_EQ(run_with("dgx-b200", "0 s", 0.5).tpot.mean, run_with("dgx-b200", "0 s", 1.0).tpot.mean);
 }
 
+// One request of three tokens or more in a captured graph: its two grouped GEMMs in each of 32 layers take longer by
+// it.
+TEST(ApiServe, a_decode_step_has_the_expert_latency_twice_a_layer) {
+  const auto tpot_with = [](const char* latency) {
+    ServeRequest request = small_run();
+    request.scenario.model = "mixtral-8x7b";
+    request.scenario.cluster = "dgx-b200";
+    request.scenario.tp = 4;
+    request.scenario.rate.reset();
+    request.scenario.concurrency = 1;
+    request.scenario.requests = 1;
+    config::add(request.engine, "expert_latency", config::text_node(latency));
+    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+    EXPECT_TRUE(run.has_value()) << run.error().text();
+    return run ? run->tpot.mean : 0.0;
+  };
+  EXPECT_NEAR(tpot_with("100 us") - tpot_with("0 s"), 32 * 2 * 100e-6, 1e-6);
+}
+
+// Shared experts and the second down-projection take their bytes and FLOPs, but no latency of their own.
+TEST(ApiServe, a_second_stream_hides_latency_on_the_vendor_that_has_it) {
+  const auto tpot_with = [](const char* cluster, bool branches) {
+    ServeRequest request = small_run();
+    request.scenario.model = "deepseek-v2-lite";
+    request.scenario.cluster = cluster;
+    request.scenario.tp = 1;
+    request.scenario.rate.reset();
+    request.scenario.concurrency = 1;
+    request.scenario.requests = 1;
+    config::add(request.engine, "overlap_branches", config::boolean_node(branches));
+    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+    EXPECT_TRUE(run.has_value()) << run.error().text();
+    return run ? run->tpot.mean : 0.0;
+  };
+  EXPECT_LT(tpot_with("dgx-b200", true), tpot_with("dgx-b200", false));
+  EXPECT_DOUBLE_EQ(tpot_with("mi300x-node", true), tpot_with("mi300x-node", false));
+}
+
 // Attention dp 4, one prompt: the other ranks have no tokens, so experts compute its tokens only, spread over all.
 TEST(ApiServe, a_prompt_on_one_rank_of_attention_dp_costs_experts_its_own_tokens) {
   const auto prefill_of = [](double rate) {

@@ -118,6 +118,10 @@ double matrix_rate(const Kernel& kernel, const Accelerator& a, double peak) {
          (is_split ? a.split_accumulation : 1.0);
 }
 
+// Grouped GEMMs of accelerators with 4-bit matrix units have an expert's rows on the narrow side of the tile, from 8 on
+// (the trtllm-gen kernels of FlashInfer and TensorRT-LLM).
+bool swaps_operands(const Accelerator& a) { return a.peak(hardware::Precision::fp4).value() > 0.0; }
+
 double gemm_seconds(const Kernel& kernel, const Accelerator& a, double peak) {
   if (kernel.flops.value() <= 0.0) { return 0.0; }
   const std::int64_t cores = std::max<std::int64_t>(a.cores, 1);
@@ -127,7 +131,7 @@ double gemm_seconds(const Kernel& kernel, const Accelerator& a, double peak) {
     best = std::min(best, tiled_seconds(kernel, tile, cores, rate, memory_rate(a)));
   };
   for (const Tile& tile : kTiles) { offer(tile); }
-  if (kernel.weight_only) {
+  if (kernel.weight_only || (kernel.grouped && swaps_operands(a))) {
     for (const Tile& tile : kTilesOfFewRows) { offer(tile); }
   }
   return best * (1.0 + a.power_slowdown * best / (best + kPowerTime));

@@ -27,6 +27,15 @@ void add_prices(Record<EngineSettings>& record) {
                 {.min = 0.05, .max = 1.0})
       .optional("expert_math_rate", &E::expert_math_rate, "the same of the rate of arithmetic",
                 {.min = 0.05, .max = 1.0})
+      .optional("expert_math_rate_of", &E::expert_math_rate_of,
+                "part of grouped_rate that other grouped GEMMs reach, by number format of the inputs (bf16, fp8, fp4)",
+                {.min = 0.05, .max = 1.0})
+      .optional("expert_latency", &E::expert_latency,
+                "time of a grouped GEMM besides the latency of a kernel: tokens are sorted by expert and quantised")
+      .optional("overlap_branches", &E::overlap_branches,
+                "on NVIDIA GPUs, shared experts run on a second stream with the routed ones, and latent attention's "
+                "down-projection of "
+                "keys and values with that of queries: their latency is hidden")
       .optional("sequence_host", &E::sequence_host,
                 "host time for each sequence of an iteration (sampler, scheduler) that the device waits for")
       .optional("draft_host", &E::draft_host,

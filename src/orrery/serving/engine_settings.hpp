@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -57,12 +58,15 @@ struct EngineSettings {
   Seconds expert_layer_host;            // to launch a layer with experts of an iteration with prompts, kernel by kernel
   double expert_rate = 1.0;             // see its help
   double expert_math_rate = 1.0;        // see its help
-  Seconds prompt_host;                  // to tokenise a token of a prompt, before the queue, one prompt after the other
-  Seconds token_host;                   // to detokenise and send a token, one after the other, while the engine runs on
-  Seconds sequence_host;                // of each sequence of an iteration that gets a token
-  Seconds draft_host;                   // of each sequence of an iteration with drafts
-  Seconds transfer_setup{2e-3};         // of a request between a prefill and a decode engine, besides its bytes
-  Seconds request_overhead;             // of a request, before it is in the queue and after its first token
+  std::map<std::string, double> expert_math_rate_of;  // see its help
+  Seconds expert_latency;                             // of a grouped GEMM, besides the latency of a kernel
+  bool overlap_branches = false;                      // see its help
+  Seconds prompt_host;           // to tokenise a token of a prompt, before the queue, one prompt after the other
+  Seconds token_host;            // to detokenise and send a token, one after the other, while the engine runs on
+  Seconds sequence_host;         // of each sequence of an iteration that gets a token
+  Seconds draft_host;            // of each sequence of an iteration with drafts
+  Seconds transfer_setup{2e-3};  // of a request between a prefill and a decode engine, besides its bytes
+  Seconds request_overhead;      // of a request, before it is in the queue and after its first token
   hardware::Sources sources;
 };
 

@@ -31,6 +31,12 @@ bool is_of_all_ranks(std::string_view name) {
          name.starts_with("bias") || name.ends_with("sort");
 }
 
+// On a second stream in engines: shared experts with the routed ones, and latent attention's down-projection of keys
+// and values with that of queries (one GEMM for both, or two streams). Rates of memory and arithmetic are shared.
+bool is_second_branch(std::string_view name) {
+  return name.starts_with("shared.") || name == "attention.kv_down" || name == "attention.kv_norm";
+}
+
 // Pairs of queries and keys of a causal prompt; windowed as operators count them (operators_core.cpp).
 double causal_pairs(double length, double window) {
   const double reach = window > 0.0 ? std::min(window, length) : length;
@@ -91,11 +97,20 @@ const parallel::Program& ProgramPrice::lower(std::int64_t per_rank, std::int64_t
 // With pipeline stages, an iteration is as many micro-batches, all in flight.
 std::int64_t ProgramPrice::per_rank(std::int64_t all) const { return ceil_div(all, plan_.dp * plan_.pp); }
 
-Seconds ProgramPrice::kernel_time(parallel::KernelLaunch launch) const {
+Seconds ProgramPrice::kernel_time(std::string_view name, parallel::KernelLaunch launch) const {
   const bool is_new = fabric_.cluster().accelerator.peak(hardware::Precision::fp4) > FlopsPerSecond(0);
-  if (launch.kernel.grouped && (launch.kernel.weight_only || !is_new)) {
-    launch.kernel.bytes /= options_.expert_rate;
-    launch.kernel.rate *= options_.expert_math_rate;
+  const bool branches = options_.overlap_branches && fabric_.cluster().accelerator.maker == "NVIDIA";
+  if (branches && is_second_branch(name)) { launch.kernel.latency_hidden = 1.0; }
+  if (launch.kernel.grouped) {
+    launch.kernel.gap += options_.expert_latency;
+    if (launch.kernel.weight_only || !is_new) {
+      launch.kernel.bytes /= options_.expert_rate;
+      launch.kernel.rate *= options_.expert_math_rate;
+    } else if (const auto of =
+                   options_.expert_math_rate_of.find(std::string(hardware::name_of(launch.kernel.precision)));
+               of != options_.expert_math_rate_of.end()) {
+      launch.kernel.rate *= of->second;
+    }
   }
   return parallel::price_kernel(launch, fabric_);
 }
@@ -108,7 +123,7 @@ void ProgramPrice::add_stage(Table& table, const parallel::Program& program, con
         if (decodes && launch->growth != workload::Growth{}) {
           table.cores.push_back({*launch, repeat});
         } else if (decodes || !is_attention(item)) {
-          time += kernel_time(*launch);
+          time += kernel_time(item.name, *launch);
         }
       } else if (const auto* call = item.collective()) {
         time += parallel::price_call(call->call, fabric_, program.mesh, &collectives_);
@@ -125,7 +140,7 @@ void ProgramPrice::add_stage(Table& table, const parallel::Program& program, con
     table.linear += time_of(block, false, repeat);
     for (const auto& item : block.items) {
       if (item.kernel() != nullptr && is_of_all_ranks(item.name)) {
-        table.experts += repeat * kernel_time(*item.kernel());
+        table.experts += repeat * kernel_time(item.name, *item.kernel());
       }
     }
   }

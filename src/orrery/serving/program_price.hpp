@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "orrery/hardware/cluster.hpp"
@@ -42,8 +43,11 @@ struct PriceOptions {
   // Of grouped GEMMs by kernels of generations before 4-bit matrix units, and of narrow weights: parts of the rates of
   // memory and arithmetic.
   double expert_rate = 1.0, expert_math_rate = 1.0;
-  Seconds draft_host;     // of the host, for each sequence of an iteration with drafts
-  Seconds sequence_host;  // of the host, for each sequence that gets a token
+  std::map<std::string, double> expert_math_rate_of;  // of other grouped GEMMs, by precision: parts of grouped_rate
+  Seconds expert_latency;                             // of a grouped GEMM, besides the latency of a kernel
+  bool overlap_branches = false;  // kernels of a second stream hide their latency under those of the first
+  Seconds draft_host;             // of the host, for each sequence of an iteration with drafts
+  Seconds sequence_host;          // of the host, for each sequence that gets a token
 };
 
 // What one engine runs on.
@@ -91,7 +95,7 @@ class ProgramPrice final : public StepPrice {
   [[nodiscard]] const parallel::Program& lower(std::int64_t per_rank, std::int64_t prompt);
   [[nodiscard]] std::int64_t per_rank(std::int64_t all) const;
   [[nodiscard]] Table& table(std::int64_t per_rank);
-  [[nodiscard]] Seconds kernel_time(parallel::KernelLaunch launch) const;
+  [[nodiscard]] Seconds kernel_time(std::string_view name, parallel::KernelLaunch launch) const;
   void add_stage(Table& table, const parallel::Program& program, const parallel::ChunkProgram& chunk);
   void find_prompt_cores();
   [[nodiscard]] Seconds core_time(const Table& table, std::int64_t context) const;

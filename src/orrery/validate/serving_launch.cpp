@@ -33,11 +33,23 @@ void set_drafts(const ServingRow& row, bool attention_dp, serving::EngineSetting
 
 // ---- DeepSeek-R1 ----
 
+// TensorRT-LLM's launch files for fp8 until the middle of January 2026: DeepGEMM's grouped GEMMs, no piecewise graphs,
+// no wait for a full batch, and iterations of one prompt's tokens.
+bool is_early_fp8(const ServingRow& row) {
+  return row.precision == "fp8" && is_blackwell(row) && !row.measured.empty() && row.measured < "2026-01-20";
+}
+
+// DeepGEMM's kernels with the sort and the casts before them, from the tables that `expert_math_rate_of` is from.
+void use_deep_gemm(serving::EngineSettings& settings) {
+  settings.expert_math_rate_of["fp8"] = 0.45;
+  settings.expert_latency = Seconds(20e-6);
+}
+
 bool has_piecewise_graphs(const ServingRow& row) {
   const double clients = clients_of(row);
   const bool drafts = row.spec_method == "mtp", dp = row.dp_attn.value_or(0) > 0;
   const bool is_short = has_lengths(row, kShort, kShort), is_prompt = has_lengths(row, kLong, kShort);
-  if (!is_blackwell(row)) { return false; }
+  if (!is_blackwell(row) || is_early_fp8(row)) { return false; }
   if (row.precision == "fp4") {
     if (!drafts) { return is_short && row.tp == 8 && row.ep == 8; }
     return is_short && (clients == 32 || clients == 64 || (clients == 128 && !dp));
@@ -51,14 +63,17 @@ void set_trtllm_r1(const ServingRow& row, const serving::Degrees& degrees, servi
   const auto clients = std::llround(clients_of(row)), isl = std::llround(*row.isl);
   settings.memory_use = is_blackwell(row) ? 0.8 : 0.75;
   const auto round_up = [](std::int64_t tokens) { return (tokens + 63) / 64 * 64; };
+  const bool is_early = is_early_fp8(row);
+  if (is_early) { use_deep_gemm(settings); }
   if (drafts) {
     const std::int64_t parts = !dp ? 1 : row.precision == "fp8" ? 8 : 4;
     const std::int64_t sequences = std::max<std::int64_t>(clients / parts, 1);
     settings.max_sequences = sequences;
-    settings.max_batched_tokens = round_up((settings.speculative_tokens + 1) * sequences + isl + 64);
+    settings.max_batched_tokens =
+        round_up((settings.speculative_tokens + 1) * sequences + (is_early ? std::llround(1.8 * *row.isl) : isl) + 64);
   } else {
-    settings.max_batched_tokens = std::max<std::int64_t>(8192, round_up(clients + isl + 64));
-    if (row.precision == "fp8" && has_lengths(row, kShort, kShort) && clients >= 64 && is_blackwell(row)) {
+    settings.max_batched_tokens = std::max<std::int64_t>(is_early ? 0 : 8192, round_up(clients + isl + 64));
+    if (row.precision == "fp8" && !is_early && has_lengths(row, kShort, kShort) && clients >= 64 && is_blackwell(row)) {
       settings.batch_wait = 40;
       settings.batch_wait_part = 0.8;
     }
