@@ -159,38 +159,41 @@ StepCost stage_cost(const Fabric& fabric, const ScheduleShape& shape, const Stag
 
 namespace {
 
-bool is_tier(const Fabric& fabric, const StageShape& stage) {
-  return stage.dimension > 0 && fabric.cluster().dimensions[static_cast<std::size_t>(stage.dimension)].is_tier();
+// Whether what crosses a dimension passes the ports of an inner one: all between them are tiers above it.
+bool passes(const Fabric& fabric, int dimension, int inner) {
+  for (int d = dimension; d > inner; --d) {
+    if (!fabric.cluster().dimensions[static_cast<std::size_t>(d)].is_tier()) { return false; }
+  }
+  return dimension > inner;
 }
 
-// Concurrent entries of dimension d - 1 carry the bytes of a tier d, too.
+// Concurrent entries carry the bytes of the tiers above them, too.
 void add_bytes_of_tiers(const Fabric& fabric, ScheduleShape& shape) {
   for (std::size_t i = shape.stages.size(); i-- > 1;) {
     const StageShape& tier = shape.stages[i];
-    if (!tier.concurrent || !is_tier(fabric, tier)) { continue; }
-    for (std::size_t j = i; j-- > 0;) {
+    for (std::size_t j = i; tier.concurrent && j-- > 0;) {
       StageShape& inner = shape.stages[j];
-      if (inner.dimension == tier.dimension - 1) {
+      if (passes(fabric, tier.dimension, inner.dimension)) {
         inner.sent += tier.sent;
         inner.received += tier.received;
+        break;  // which carries them on
       }
       if (!inner.concurrent) { break; }
     }
   }
 }
 
-// What a tier that is a stage of its own needs of the ports of the next inner dimension, at that dimension's rate.
-void pass_inner_ports(const Fabric& fabric, const ScheduleShape& shape, std::size_t protocol, const StageShape& part,
-                      const StepCost& cost, Stage& stage) {
-  if (part.concurrent || !is_tier(fabric, part)) { return; }
-  const int inner = part.dimension - 1;
-  const std::size_t slot = slot_of(shape, inner);
-  if (slot == shape.slots) { return; }
-  const double share =
-      fabric.step_cost(part.kind, inner, protocol, part.members).seconds_per_byte / cost.seconds_per_byte;
-  stage.through = slot;
-  stage.through_out = stage.out * share;
-  stage.through_in = stage.in * share;
+// What a tier that is a stage of its own needs of the ports of the dimensions below it.
+void pass_inner_ports(const Fabric& fabric, const ScheduleShape& shape, const StageShape& part, const StepCost& cost,
+                      Stage& stage) {
+  if (part.concurrent) { return; }
+  for (const StageShape& inner : shape.stages) {
+    if (!passes(fabric, part.dimension, inner.dimension)) { continue; }
+    stage.through = static_cast<std::uint8_t>(stage.through | 1U << inner.slot);
+  }
+  if (stage.through == 0) { return; }
+  stage.passing_out = stage.out.value() / cost.seconds_per_byte;
+  stage.passing_in = stage.in.value() / cost.seconds_per_byte;
 }
 
 ChunkedSchedule chunked_stages(const Fabric& fabric, const ScheduleShape& shape, std::size_t protocol) {
@@ -202,7 +205,11 @@ ChunkedSchedule chunked_stages(const Fabric& fabric, const ScheduleShape& shape,
     const StepCost cost = stage_cost(fabric, shape, part, protocol, port_contention);
     chunked.base = max(chunked.base, cost.base);
     Stage stage = stage_of(fabric, part, cost);
-    if (chunked.has_tiers) { pass_inner_ports(fabric, shape, protocol, part, cost, stage); }
+    if (chunked.has_tiers) {
+      pass_inner_ports(fabric, shape, part, cost, stage);
+      chunked.port_cost[part.slot] =
+          fabric.step_cost(StepKind::ring, part.dimension, protocol, part.members).seconds_per_byte;
+    }
     if (part.concurrent) {
       merge(chunked.stages.back(), stage);
     } else {
@@ -240,9 +247,9 @@ ChunkedTime chunked_time(const ChunkedSchedule& chunked, std::int64_t chunks) {
       Seconds in;
       for (std::size_t s = first; s < last; ++s) {
         const Stage& stage = chunked.stages[s];
-        if (stage.through == slot) {
-          port.bandwidth += stage.through_out * share;
-          in += stage.through_in * share;
+        if (stage.passes(slot)) {
+          port.bandwidth += Seconds(stage.passing_out * chunked.port_cost[slot] * share);
+          in += Seconds(stage.passing_in * chunked.port_cost[slot] * share);
         }
         if (stage.slot != slot) { continue; }
         port.latency += stage.latency;
@@ -275,11 +282,13 @@ double longest_through(const ChunkedSchedule& chunked, std::size_t first, std::s
   double longest = 0.0;
   for (std::size_t s = first; s < last; ++s) {
     const Stage& stage = chunked.stages[s];
-    if (stage.through == Stage::kNone) { continue; }
-    Load& port = ports[stage.through];
-    port.out += stage.through_out.value() * share;
-    port.in += stage.through_in.value() * share;
-    longest = std::max({longest, port.out, port.in});
+    for (std::size_t slot = 0; stage.through >> slot != 0; ++slot) {
+      if (!stage.passes(slot)) { continue; }
+      Load& port = ports[slot];
+      port.out += stage.passing_out * chunked.port_cost[slot] * share;
+      port.in += stage.passing_in * chunked.port_cost[slot] * share;
+      longest = std::max({longest, port.out, port.in});
+    }
   }
   return longest;
 }

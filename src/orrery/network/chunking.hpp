@@ -13,6 +13,7 @@
 // stage, so T costs O(stages^2) additions whatever C is.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
@@ -60,17 +61,19 @@ struct Stage {
   Seconds latency;
   Seconds out, in;    // bytes through each direction of the port
   Seconds reduction;  // beyond the slower direction
-  // Of a tier of switches: the dimension whose ports its bytes pass, too, and how long they take there.
-  std::size_t through = kNone;
-  Seconds through_out, through_in;
-  static constexpr std::size_t kNone = ~std::size_t{0};
+  // Of a tier of switches: the inner dimensions whose ports its bytes pass, too (slots as bits), and these bytes.
+  std::uint8_t through = 0;
+  double passing_out = 0.0, passing_in = 0.0;
+
+  [[nodiscard]] bool passes(std::size_t port) const { return (through >> port & 1U) != 0; }
 };
 
 struct ChunkedSchedule {
   Seconds base;
   InlineList<Stage, kMaxPhases> stages;
   std::size_t slots = 0;
-  bool has_tiers = false;  // whether the cluster has tiers of switches
+  bool has_tiers = false;                       // whether the cluster has tiers of switches
+  std::array<double, kMaxExtents> port_cost{};  // by slot: seconds per byte that passes; with tiers only
 };
 
 // The cost of a step of a stage with a protocol.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -371,6 +372,27 @@ TEST(Fabric, a_tier_of_switches_makes_no_collective_faster) {
                 << static_cast<int>(collective);
           }
         }
+      }
+    }
+  }
+}
+
+// Tiers above tiers: bytes of all of them pass the innermost ports, also where a group has no neighbours on a level
+// between (`middle` of 1).
+TEST(Fabric, bytes_of_all_tiers_pass_the_innermost_ports) {
+  for (const auto& [leaf, middle, top] :
+       {std::tuple<std::int64_t, std::int64_t, std::int64_t>{4, 2, 2}, {2, 4, 8}, {8, 1, 4}}) {
+    Cluster tiers = test::plain_cluster({1, leaf, std::max<std::int64_t>(middle, 2), top});
+    tiers.dimensions[2].oversubscription = tiers.dimensions[3].oversubscription = 1.0;
+    const std::int64_t devices = leaf * middle * top;
+    const Cluster flat = test::plain_cluster({1, devices});
+    for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
+                                        Collective::all_to_all, Collective::broadcast}) {
+      for (const double bytes : {1e3, 1e6, 1e8, 1e10}) {
+        const Seconds one = Fabric(flat).price(collective, Bytes(bytes), group_of({1, devices})).time;
+        const Seconds three = Fabric(tiers).price(collective, Bytes(bytes), group_of({1, leaf, middle, top})).time;
+        EXPECT_GE(three.value(), one.value() * (1.0 - 1e-12))
+            << leaf << ' ' << middle << ' ' << top << ' ' << bytes << ' ' << static_cast<int>(collective);
       }
     }
   }
