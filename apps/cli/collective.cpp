@@ -268,7 +268,8 @@ void declare(Command& command, const Shared& options) {
         "8KiB,1MiB:1GiB:x2,1GiB:4GiB:+1GiB [required]",
         what},
        &Options::size);
-  text({"--cluster", "NAME", "catalogue name, cluster YAML, or a network file of ASTRA-sim", cluster, {}, "clusters"}, &Options::cluster);
+  text({"--cluster", "NAME", "catalogue name, cluster YAML, or a network file of ASTRA-sim", cluster, {}, "clusters"},
+       &Options::cluster);
   text({"--devices", "N", "accelerators in use [default: as many as the cluster description has]", cluster},
        &Options::devices);
   text({"--algorithm", "NAME",

@@ -174,8 +174,7 @@ void Progress::update(std::int64_t done, std::int64_t points) {
   if (points <= 0 || !is_due) { return; }
   shown_ = now;
   line_is_open_ = on_terminal_;
-  const std::string text =
-      fmt::format("{} of {} {}, {} %", grouped(done), grouped(points), unit_, 100 * done / points);
+  const std::string text = fmt::format("{} of {} {}, {} %", grouped(done), grouped(points), unit_, 100 * done / points);
   const std::string line = on_terminal_ ? "\r" + text + "\x1b[K" : text + "\n";
   (void)std::fwrite(line.data(), 1, line.size(), stderr);
   (void)std::fflush(stderr);

@@ -265,8 +265,7 @@ NodeId Streams::write_collective(std::string_view name, const CollectiveCall& ca
   return writer_.collective(name, call.collective, writer_.family(group, lane), bytes, parents, slows_kernels);
 }
 
-NodeIds Streams::issue_transfer(std::string_view name, const CollectiveCall& call, Lane lane,
-                                const NodeIds& parents) {
+NodeIds Streams::issue_transfer(std::string_view name, const CollectiveCall& call, Lane lane, const NodeIds& parents) {
   if (call.bytes == Bytes(0)) { return {}; }
   NodeIds ends;
   if (call.transfer == parallel::TierTransfer::update) {

@@ -31,8 +31,8 @@ struct JobsResult {
   double waited_share = 0;                                // of jobs that started: those that had to wait
   double mean_wait_s = 0, p50_wait_s = 0, p99_wait_s = 0;
   double mean_wait_standard_error_s = 0;  // by 50 batches of the jobs that started, in that order
-  double mean_slowdown = 0;  // (wait + time) / time
-  double fairness = 0;       // Jain's index of 1 / slowdown: 1 if all jobs are slowed down alike
+  double mean_slowdown = 0;               // (wait + time) / time
+  double fairness = 0;                    // Jain's index of 1 / slowdown: 1 if all jobs are slowed down alike
   double horizon_s = 0;
   std::int64_t refused = 0, over_limit = 0, no_place = 0;
   std::int64_t unfinished = 0;  // at the end of the run

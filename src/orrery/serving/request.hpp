@@ -50,7 +50,7 @@ struct Workload {
 struct Outcome {
   Ticks ready = -1;      // arrival at the engines, after the stages before them
   Ticks scheduled = -1;  // start of the first iteration that computes a part of the prompt
-  Ticks first = -1;      // end of the iteration that generates the first token; with pools, start of the first decode step
+  Ticks first = -1;  // end of the iteration that generates the first token; with pools, start of the first decode step
   Ticks last = -1;
   std::int64_t cached = 0;         // tokens of the prompt found in the prefix cache when it was first scheduled
   std::int64_t cached_blocks = 0;  // blocks of the trace that were found then, a partial last one included

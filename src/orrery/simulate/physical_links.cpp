@@ -95,9 +95,7 @@ std::uint32_t Links::own_link(Dimension& dimension, std::uint8_t number, std::ui
 
 std::uint32_t Links::next_link(Dimension& dimension, std::uint8_t number, const Transfer& transfer) {
   const std::uint32_t n = dimension.ranks;
-  if (hardware::has_switch(dimension.wiring) && !transfer.in_switch) {
-    return dimension.first_link + 2 * transfer.at;
-  }
+  if (hardware::has_switch(dimension.wiring) && !transfer.in_switch) { return dimension.first_link + 2 * transfer.at; }
   const std::uint32_t from = dimension.coordinate(transfer.at), to = dimension.coordinate(transfer.target);
   const std::uint32_t behind = transfer.at - from * dimension.stride + to * dimension.stride;
   switch (dimension.wiring) {
