@@ -219,7 +219,9 @@ void Routes::follow(std::uint32_t from, std::uint32_t to, std::uint64_t seed, Ta
 }
 
 std::vector<std::uint32_t> Routes::route(std::uint32_t from, std::uint32_t to, std::uint64_t seed) {
+  constexpr std::size_t kUsual = 6;  // links through three levels of switches
   std::vector<std::uint32_t> links;
+  links.reserve(kUsual);
   follow(from, to, seed, [&](std::uint32_t link) { links.push_back(link); });
   return links;
 }
