@@ -131,17 +131,28 @@ TEST(ApiServe, a_partial_last_block_counts_as_in_published_hit_rates) {
   EXPECT_DOUBLE_EQ(*run->prefix_block_hit_rate, 3.0 / 8.0);  // blocks 1 and 2 of the second, 1 of the fourth
 }
 
+ServeRequest one_request(const char* model, const char* cluster, std::int64_t tp) {
+  ServeRequest request = small_run();
+  request.scenario.model = model;
+  request.scenario.cluster = cluster;
+  request.scenario.tp = tp;
+  request.scenario.rate.reset();
+  request.scenario.concurrency = 1;
+  request.scenario.requests = 1;
+  return request;
+}
+
+double tpot_of(const ServeRequest& request) {
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  EXPECT_TRUE(run.has_value()) << run.error().text();
+  return run ? run->tpot.mean : 0.0;
+}
+
 // One request: its prompt waits for the host, its other tokens do not. Experts load slower before 4-bit matrix units
 // only.
 TEST(ApiServe, experts_cost_the_host_in_prompts_and_the_memory_in_decode_steps) {
   const auto run_with = [](const char* cluster, const char* host, double loads) {
-    ServeRequest request = small_run();
-    request.scenario.model = "mixtral-8x7b";
-    request.scenario.cluster = cluster;
-    request.scenario.tp = 4;
-    request.scenario.rate.reset();
-    request.scenario.concurrency = 1;
-    request.scenario.requests = 1;
+    ServeRequest request = one_request("mixtral-8x7b", cluster, 4);
     config::add(request.engine, "expert_layer_host", config::text_node(host));
     config::add(request.engine, "expert_rate", config::real_node(loads));
     const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
@@ -161,17 +172,9 @@ TEST(ApiServe, experts_cost_the_host_in_prompts_and_the_memory_in_decode_steps) 
 // it.
 TEST(ApiServe, a_decode_step_has_the_expert_latency_twice_a_layer) {
   const auto tpot_with = [](const char* latency) {
-    ServeRequest request = small_run();
-    request.scenario.model = "mixtral-8x7b";
-    request.scenario.cluster = "dgx-b200";
-    request.scenario.tp = 4;
-    request.scenario.rate.reset();
-    request.scenario.concurrency = 1;
-    request.scenario.requests = 1;
+    ServeRequest request = one_request("mixtral-8x7b", "dgx-b200", 4);
     config::add(request.engine, "expert_latency", config::text_node(latency));
-    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
-    EXPECT_TRUE(run.has_value()) << run.error().text();
-    return run ? run->tpot.mean : 0.0;
+    return tpot_of(request);
   };
   EXPECT_NEAR(tpot_with("100 us") - tpot_with("0 s"), 32 * 2 * 100e-6, 1e-6);
 }
@@ -179,17 +182,9 @@ TEST(ApiServe, a_decode_step_has_the_expert_latency_twice_a_layer) {
 // Shared experts and the second down-projection take their bytes and FLOPs, but no latency of their own.
 TEST(ApiServe, a_second_stream_hides_latency_on_the_vendor_that_has_it) {
   const auto tpot_with = [](const char* cluster, bool branches) {
-    ServeRequest request = small_run();
-    request.scenario.model = "deepseek-v2-lite";
-    request.scenario.cluster = cluster;
-    request.scenario.tp = 1;
-    request.scenario.rate.reset();
-    request.scenario.concurrency = 1;
-    request.scenario.requests = 1;
+    ServeRequest request = one_request("deepseek-v2-lite", cluster, 1);
     config::add(request.engine, "overlap_branches", config::boolean_node(branches));
-    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
-    EXPECT_TRUE(run.has_value()) << run.error().text();
-    return run ? run->tpot.mean : 0.0;
+    return tpot_of(request);
   };
   EXPECT_LT(tpot_with("dgx-b200", true), tpot_with("dgx-b200", false));
   EXPECT_DOUBLE_EQ(tpot_with("mi300x-node", true), tpot_with("mi300x-node", false));

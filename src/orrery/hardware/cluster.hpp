@@ -33,7 +33,7 @@ struct NetworkDimension {
   std::int64_t most = 0;     // of a dimension without a size: devices along it at most; 0: no limit
   BytesPerSecond bandwidth;  // per device, per direction; over all its links of the dimension
   // Bandwidth of all devices / bandwidth through the dimension's switches. If given, the dimension is a tier of
-  // switches above the next inner dimension: what crosses it also passes the ports of that dimension.
+  // switches above the next inner dimension: what crosses it passes that one's ports, too, and so on inwards.
   std::optional<double> oversubscription;
   // Of a topology: bandwidth that routes leave a device to the other members of a group / rate(), by the number of
   // members. Empty: as the wiring says.

@@ -22,6 +22,7 @@
 #include "orrery/network/stepped_collective.hpp"
 #include "orrery/network/test_cluster.hpp"
 #include "orrery/network/test_collectives.hpp"
+#include "orrery/network/test_flows.hpp"
 
 namespace orrery::network::composition_run_test {
 namespace {
@@ -45,26 +46,11 @@ hardware::Cluster grid(const std::vector<std::int64_t>& sizes, const std::vector
     spec.bandwidths.push_back(BytesPerSecond(1e9 * static_cast<double>(i + 1)));
   }
   spec.link = link_with(step);
-  hardware::Cluster cluster;
-  cluster.dimensions = hardware::dimensions_of(spec, hardware::build(spec));
-  cluster.devices = hardware::device_count(spec);
-  cluster.topology = std::move(spec);
-  return cluster;
+  return test::cluster_on(std::move(spec));
 }
 
-// Leaves of four devices below as many spines; with `domain` > 1, scale-up domains at 9 GB/s.
 hardware::Cluster fat_tree(std::int64_t domain, double step) {
-  hardware::TopologySpec spec;
-  spec.link = link_with(step);
-  spec.bandwidth = 1_GBps;
-  spec.radix = 8;
-  spec.blocks = 4;
-  if (domain > 1) { spec.scale_up = hardware::ScaleUpDomain{domain, 9_GBps, spec.link}; }
-  hardware::Cluster cluster;
-  cluster.dimensions = hardware::dimensions_of(spec, hardware::build(spec));
-  cluster.devices = hardware::device_count(spec);
-  cluster.topology = std::move(spec);
-  return cluster;
+  return test::non_blocking_tree(link_with(step), domain);
 }
 
 Group everyone(const hardware::Cluster& cluster) {
@@ -360,13 +346,7 @@ TEST(CompositionRunLaw, messages_end_as_those_of_a_list_with_every_dependency) {
     }
     const SteppedTimes times = times_of(cluster, given);
     const FlowList flows = reference_of(topology, calls, nodes);
-    const FlowTimes reference = run_flows(flows, FairRates::Method::full);
-    EXPECT_EQ(times.messages, flows.size());
-    const double last = *std::max_element(times.finish.begin(), times.finish.end());
-    EXPECT_NEAR(last, *std::max_element(reference.finish.begin(), reference.finish.end()), 1e-9 * last);
-    for (std::size_t link = 0; link < times.carried.size(); ++link) {
-      EXPECT_NEAR(times.carried[link], reference.carried[link], 1e-6);
-    }
+    test::expect_times_of(times, flows);
   }
 }
 

@@ -391,7 +391,8 @@ Traffic Fabric::traffic(Collective collective, Bytes bytes, const Group& group, 
   return traffic;
 }
 
-// Bytes that cross a tier of switches pass the ports of the next inner dimension, too, at that dimension's rate.
+// Bytes that cross a tier of switches pass the ports of the next inner dimension, too, at that dimension's rate,
+// and of the one below that, if it is a tier itself.
 void Fabric::pass_inner_ports(Traffic& traffic) const {
   if (!has_tiers_) { return; }
   for (std::size_t d = cluster_.dimensions.size(); d-- > 1;) {

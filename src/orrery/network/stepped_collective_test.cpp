@@ -14,6 +14,7 @@
 #include "orrery/core/test_effort.hpp"
 #include "orrery/hardware/topology.hpp"
 #include "orrery/network/flow_run.hpp"
+#include "orrery/network/test_flows.hpp"
 
 namespace orrery::network::stepped_collective_test {
 namespace {
@@ -229,13 +230,7 @@ TEST(SteppedCollectiveLaw, messages_made_on_the_fly_end_as_those_of_the_whole_li
     const Random given = random_case(random);
     const SteppedTimes times = times_of(given.spec, given.calls);
     const FlowList flows = listed(given);
-    const FlowTimes reference = run_flows(flows, FairRates::Method::full);
-    EXPECT_EQ(times.messages, flows.size());
-    const double last = *std::max_element(times.finish.begin(), times.finish.end());
-    EXPECT_NEAR(last, *std::max_element(reference.finish.begin(), reference.finish.end()), 1e-9 * last);
-    for (std::size_t link = 0; link < times.carried.size(); ++link) {
-      EXPECT_NEAR(times.carried[link], reference.carried[link], 1e-6);
-    }
+    test::expect_times_of(times, flows);
   }
 }
 

@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "orrery/hardware/cluster.hpp"
+#include "orrery/hardware/topology.hpp"
 #include "orrery/network/group.hpp"
 
 namespace orrery::network::test {
@@ -51,6 +53,27 @@ inline Group group_of(const std::vector<std::int64_t>& members) {
     if (members[d] > 1) { group.extents.push_back({static_cast<int>(d), members[d]}); }
   }
   return group;
+}
+
+// On a topology, with the dimensions that follow from it.
+inline hardware::Cluster cluster_on(hardware::TopologySpec spec) {
+  hardware::Cluster cluster;
+  cluster.dimensions = hardware::dimensions_of(spec, hardware::build(spec));
+  cluster.devices = hardware::device_count(spec);
+  cluster.topology = std::move(spec);
+  return cluster;
+}
+
+// Leaves of four devices below as many spines, 1 GB/s; with `domain` > 1, scale-up domains of so many devices at 9
+// GB/s.
+inline hardware::Cluster non_blocking_tree(const hardware::LinkClass& link, std::int64_t domain) {
+  hardware::TopologySpec spec;
+  spec.link = link;
+  spec.bandwidth = 1_GBps;
+  spec.radix = 8;
+  spec.blocks = 4;
+  if (domain > 1) { spec.scale_up = hardware::ScaleUpDomain{domain, 9_GBps, link}; }
+  return cluster_on(std::move(spec));
 }
 
 }  // namespace orrery::network::test

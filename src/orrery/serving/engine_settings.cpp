@@ -34,8 +34,7 @@ void add_prices(Record<EngineSettings>& record) {
                 "time of a grouped GEMM besides the latency of a kernel: tokens are sorted by expert and quantised")
       .optional("overlap_branches", &E::overlap_branches,
                 "on NVIDIA GPUs, shared experts run on a second stream with the routed ones, and latent attention's "
-                "down-projection of "
-                "keys and values with that of queries: their latency is hidden")
+                "down-projection of keys and values with that of queries: their latency is hidden")
       .optional("sequence_host", &E::sequence_host,
                 "host time for each sequence of an iteration (sampler, scheduler) that the device waits for")
       .optional("draft_host", &E::draft_host,

@@ -16,19 +16,8 @@ namespace {
 
 using namespace orrery::literals;  // NOLINT(google-build-using-namespace): literals need it
 
-// Leaves of four devices, non-blocking; with `domain` > 1, domains of so many devices at 9 GB/s.
 hardware::Cluster tree(std::int64_t domain) {
-  hardware::TopologySpec spec;
-  spec.link = network::test::plain_link();
-  spec.bandwidth = 1_GBps;
-  spec.radix = 8;
-  spec.blocks = 4;
-  if (domain > 1) { spec.scale_up = hardware::ScaleUpDomain{domain, 9_GBps, spec.link}; }
-  hardware::Cluster cluster;
-  cluster.dimensions = hardware::dimensions_of(spec, hardware::build(spec));
-  cluster.devices = hardware::device_count(spec);
-  cluster.topology = std::move(spec);
-  return cluster;
+  return network::test::non_blocking_tree(network::test::plain_link(), domain);
 }
 
 double priced(const hardware::Cluster& cluster, Collective collective, double bytes) {
@@ -61,11 +50,7 @@ hardware::Cluster levels(std::vector<std::int64_t> down, Seconds latency) {
   spec.up.assign(spec.down.size(), 1);
   for (std::size_t i = 1; i < spec.down.size(); ++i) { spec.up[i] = spec.down[i - 1]; }
   spec.switch_latency = latency;
-  hardware::Cluster cluster;
-  cluster.dimensions = hardware::dimensions_of(spec, hardware::build(spec));
-  cluster.devices = hardware::device_count(spec);
-  cluster.topology = std::move(spec);
-  return cluster;
+  return network::test::cluster_on(std::move(spec));
 }
 
 TEST(SwitchLatencyLaw, a_ring_and_an_exchange_take_the_time_of_the_closed_form) {
