@@ -120,7 +120,7 @@ class Fit:
             out[j] = min(1.0, max(0.0, z[j] + by))
         return out
 
-    def run(self, use, z=None, steps=MOST_STEPS, jacobian=None, progress=None):
+    def run(self, use, z=None, steps=MOST_STEPS, jacobian=None, progress=None, enough=ENOUGH):
         """The best place found on the rows `use`. `jacobian`: that of the start, where it is known."""
         z = list(z or self.start)
         residuals = self.residuals(z)
@@ -138,6 +138,6 @@ class Fit:
                 damping *= 4
             if progress:
                 progress(number + 1, best)
-            if before - best <= ENOUGH * before:
+            if before - best <= enough * before:
                 break
         return z

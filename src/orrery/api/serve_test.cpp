@@ -168,6 +168,23 @@ TEST(ApiServe, experts_cost_the_host_in_prompts_and_the_memory_in_decode_steps) 
   EXPECT_DOUBLE_EQ(run_with("dgx-b200", "0 s", 0.5).tpot.mean, run_with("dgx-b200", "0 s", 1.0).tpot.mean);
 }
 
+// The longer of both host times counts, and that of expert parallelism only with ep.
+TEST(ApiServe, expert_parallelism_has_a_host_time_of_its_own_in_prompts) {
+  const auto prefill_with = [](std::int64_t ep, const char* host, const char* parallel) {
+    ServeRequest request = one_request("mixtral-8x7b", "dgx-b200", 4);
+    request.scenario.ep = ep;
+    config::add(request.engine, "expert_layer_host", config::text_node(host));
+    config::add(request.engine, "expert_parallel_layer_host", config::text_node(parallel));
+    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+    EXPECT_TRUE(run.has_value()) << run.error().text();
+    return run ? run->prefill.mean : 0.0;
+  };
+  constexpr double kLayers = 32;
+  EXPECT_NEAR(prefill_with(4, "5 ms", "8 ms"), kLayers * 8e-3, 2e-3);
+  EXPECT_DOUBLE_EQ(prefill_with(4, "5 ms", "8 ms"), prefill_with(4, "8 ms", "5 ms"));
+  EXPECT_NEAR(prefill_with(1, "5 ms", "8 ms"), kLayers * 5e-3, 2e-3);
+}
+
 // One request of three tokens or more in a captured graph: its two grouped GEMMs in each of 32 layers take longer by
 // it.
 TEST(ApiServe, a_decode_step_has_the_expert_latency_twice_a_layer) {

@@ -61,12 +61,15 @@ Result<void> BuiltPool::finish() {
   const auto wrong = parallel::problems(*in.model, job, plan(), in.cluster.devices);
   if (!wrong.empty()) { return tl::make_unexpected(Failure{{wrong.front()}}); }
   const Exact exact = in.settings.scheduler == Scheduler::static_batch ? Exact::yes : Exact::no;
+  const Seconds expert_host = in.degrees.ep > 1
+                                  ? std::max(in.settings.expert_layer_host, in.settings.expert_parallel_layer_host)
+                                  : in.settings.expert_layer_host;
   price_ = std::make_unique<ProgramPrice>(
       *in.model, in.cluster, in.stack, job, plan(),
       PriceOptions{in.settings.largest_graph, exact, in.settings.speculative_tokens, tokens_per_step(in.settings),
-                   in.settings.draft_layers, in.settings.expert_layer_host, in.settings.expert_rate,
-                   in.settings.expert_math_rate, in.settings.expert_math_rate_of, in.settings.expert_latency,
-                   in.settings.overlap_branches, in.settings.draft_host, in.settings.sequence_host});
+                   in.settings.draft_layers, expert_host, in.settings.expert_rate, in.settings.expert_math_rate,
+                   in.settings.expert_math_rate_of, in.settings.expert_latency, in.settings.overlap_branches,
+                   in.settings.draft_host, in.settings.sequence_host});
   const std::int64_t ranks = in.degrees.attention_dp;
   constexpr std::int64_t kMostActivated = 16384;
   memory_ = price_->memory(std::min(in.settings.max_batched_tokens, kMostActivated) * ranks);

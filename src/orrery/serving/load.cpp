@@ -62,8 +62,11 @@ void add_prefixes(Workload& load, const LoadOptions& options) {
     load.block_ids.push_back(static_cast<std::uint32_t>(i));
   }
   Draws draws(options.seed, kPrefixes);
+  std::int64_t turn = 0;
   for (Request& request : load.requests) {
-    request.first_block = static_cast<std::uint32_t>(draws.between(0, options.prefix_groups - 1) * blocks);
+    const std::int64_t group =
+        options.prefixes_in_turn ? turn++ % options.prefix_groups : draws.between(0, options.prefix_groups - 1);
+    request.first_block = static_cast<std::uint32_t>(group * blocks);
     request.blocks = static_cast<std::uint32_t>(std::min(blocks, request.input / kPrefixBlock));
   }
 }

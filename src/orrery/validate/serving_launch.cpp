@@ -4,7 +4,9 @@
 #include "orrery/validate/serving_launch.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <system_error>
 
 namespace orrery::validate {
 
@@ -82,7 +84,16 @@ void set_trtllm_r1(const ServingRow& row, const serving::Degrees& degrees, servi
   if (has_piecewise_graphs(row)) { settings.expert_layer_host = kPiecewiseHost; }
 }
 
+// Hosts of InferenceX's machines under SGLang: first tokens of prompts of 1,024 tokens, one to eight at a time, take
+// 157 to 165 ms on B200 and MI300X and 71 to 77 ms on B300, with the same releases on B200 and B300.
+void set_host(const ServingRow& row, serving::EngineSettings& settings) {
+  constexpr Seconds kSlow{2.4e-3}, kFast{1e-3};  // of a layer with experts
+  if (row.gpu_type == "B200" || row.gpu_type == "MI300X") { settings.expert_layer_host = kSlow; }
+  if (row.gpu_type == "B300") { settings.expert_layer_host = kFast; }
+}
+
 void set_sglang_r1(const ServingRow& row, const serving::Degrees& degrees, serving::EngineSettings& settings) {
+  set_host(row, settings);
   const bool drafts = row.spec_method == "mtp", is_fp8 = row.precision == "fp8";
   if (is_amd(row)) {
     settings.memory_use = 0.8;
@@ -143,7 +154,53 @@ void set_gpt_oss(const ServingRow& row, serving::EngineSettings& settings, std::
   }
 }
 
+// ---- AIConfigurator's evaluation ----
+
+// Its generator (src/aiconfigurator/generator/rule_plugin@2cecd6596): an iteration has room for one prompt, 1,500
+// tokens and the decodes. SGLang's command lines have the limit, and prompts beside decodes, from its version 0.5.6 on.
+void set_aiconfigurator(const ServingRow& row, serving::EngineSettings& settings) {
+  constexpr std::int64_t kRoom = 1500;
+  const std::int64_t tokens = std::llround(*row.isl) + kRoom;
+  if (settings.name == "sglang") {
+    if (is_older(row.engine_version, {0, 5, 6})) { return; }
+    settings.max_batched_tokens = std::min(settings.max_batched_tokens, tokens);
+    settings.scheduler = serving::Scheduler::mixed;
+    return;
+  }
+  settings.max_batched_tokens = tokens + std::llround(clients_of(row));
+  if (settings.name == "tensorrt-llm") {
+    settings.chunked_prefill = false;
+    settings.memory_of_free = true;
+    settings.memory_use = 0.8;
+    settings.prefix_cache = false;
+  }
+}
+
 }  // namespace
+
+bool is_older(std::string_view version, std::initializer_list<int> than) {
+  for (const int other : than) {
+    int number = 0;
+    const char* const end = version.data() + version.size();
+    const auto [rest, error] = std::from_chars(version.data(), end, number);
+    if (error != std::errc() || number != other) { return error == std::errc() && number < other; }
+    version = std::string_view(rest, static_cast<std::size_t>(end - rest));
+    if (version.starts_with('.')) { version.remove_prefix(1); }
+  }
+  return false;
+}
+
+bool is_of_aiconfigurator(const ServingRow& row) {
+  return row.family == "aic_silicon" && row.length_dist == "fixed (not stated)";
+}
+
+// Its runs of vLLM on H200 have up to 118,000 prompt tokens per second and GPU with Llama 3.1 8B, more than the GPU can
+// compute: prompts repeat. AIPerf's default is a data set of 100 prompts (--num-dataset-entries), and vLLM's a prefix
+// cache.
+std::int64_t repeated_prompts(const ServingRow& row) {
+  constexpr std::int64_t kDataset = 100;
+  return is_of_aiconfigurator(row) && row.engine == "vllm" && row.gpu_type == "H200-SXM" ? kDataset : 0;
+}
 
 bool is_of_inferencex(const ServingRow& row) {
   return row.family.starts_with("inferencex") ||
@@ -152,6 +209,7 @@ bool is_of_inferencex(const ServingRow& row) {
 
 void set_launch(const ServingRow& row, std::string_view pool, const serving::Degrees& degrees,
                 serving::EngineSettings& settings, std::optional<bool>& narrow_cache) {
+  if (is_of_aiconfigurator(row)) { set_aiconfigurator(row, settings); }
   if (!is_of_inferencex(row)) { return; }
   const bool is_sglang = settings.name == "sglang";
   if (row.spec_method == "mtp") { set_drafts(row, degrees.attention_dp > 1, settings); }

@@ -1,15 +1,26 @@
 // Settings that the launch files of a benchmark give to an engine, whatever a row measured.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
+#include <string_view>
 
 #include "orrery/serving/deployment.hpp"
 #include "orrery/validate/serving_rows.hpp"
 
 namespace orrery::validate {
 
+// By the numbers of the versions, "0.5.10" after "0.5.6"; what is no number, such as "nightly", is not older.
+[[nodiscard]] bool is_older(std::string_view version, std::initializer_list<int> than);
+
 // Of InferenceX: its own rows, and those that AIConfigurator took from its sweeps.
 [[nodiscard]] bool is_of_inferencex(const ServingRow& row);
+
+// A run of AIConfigurator's own evaluation: engines started by its generator, loaded by its benchmark.
+[[nodiscard]] bool is_of_aiconfigurator(const ServingRow& row);
+
+// Different prompts of that benchmark, each sent many times; 0: no prompt is sent twice.
+[[nodiscard]] std::int64_t repeated_prompts(const ServingRow& row);
 
 // `pool` is "engine", "prefill" or "decode". `narrow_cache` is set where a file states the format of keys and values.
 void set_launch(const ServingRow& row, std::string_view pool, const serving::Degrees& degrees,

@@ -1,7 +1,6 @@
 #include "orrery/validate/serving_rows.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <memory>
 #include <numeric>
@@ -81,9 +80,7 @@ constexpr std::array kMetrics = {
 // The first version of vLLM whose engine is V1 by default.
 bool is_old_vllm(const ServingRow& row) {
   if (row.family.starts_with("splitwise")) { return true; }  // of 2023
-  const std::string_view version = row.engine_version;
-  return version.starts_with("0.") && version.size() > 2 && version[2] < '8' &&
-         (version.size() == 3 || version[3] == '.');
+  return is_older(row.engine_version, {0, 8});
 }
 
 // The profile of an engine by its name in tables.
@@ -167,7 +164,7 @@ class RowRun {
     if (auto reason = add_pools(); !reason.empty()) { return skip(std::move(reason)); }
     auto load = load_of_row();
     if (!load) { return skip(load.error()); }
-    auto result = serving::simulate(deployment_, *load, {}, 0.0);
+    auto result = serving::simulate(deployment_, *load, {}, warm_up_);
     if (!result) { return skip(result.error().diagnostics.front().message); }
     const auto copies = static_cast<double>(share_);  // replicas that are not simulated
     result->output_tokens_per_s *= copies;
@@ -276,18 +273,16 @@ class RowRun {
   }
 
   // Of one replica of several: its part of the load.
-  Skippable<serving::Workload> load_of_row() const {
+  Skippable<serving::Workload> load_of_row() {
     serving::LoadOptions options;
     const auto whole = [](double value) { return std::max<std::int64_t>(1, std::llround(value)); };
     options.input = whole(*row_.isl);
     options.output = whole(*row_.osl);
     if (row_.length_dist.starts_with("uniform[0.8")) { options.range = 0.8; }
-    if (row_.length_dist == "fixed (not stated)" &&
-        !is_in_lock_step()) {  // as in the tables that state it, with the same mean
-      constexpr double kLeast = 0.8, kMean = 0.5 * (1.0 + kLeast);
-      options.range = kLeast;
-      options.input = whole(*row_.isl / kMean);
-      options.output = whole(*row_.osl / kMean);
+    if (const std::int64_t prompts = repeated_prompts(row_); prompts > 0) {
+      options.prefix_groups = prompts;
+      options.prefixes_in_turn = true;
+      options.prefix_tokens = options.input;
     }
     const bool is_mean = row_.length_dist.find("mean") != std::string::npos ||
                          row_.length_dist.find("ShareGPT") != std::string::npos ||
@@ -295,12 +290,16 @@ class RowRun {
     constexpr double kUsualSpread = 0.7;  // of lengths of data sets, unverified
     if (is_mean) { options.length_cv = kUsualSpread; }
     const double load = row_.load.value_or(0.0) / static_cast<double>(share_);
-    constexpr std::int64_t kMostRequests = 6000, kPerClient = 10, kOffline = 3000;
+    constexpr std::int64_t kMostRequests = 6000, kPerClient = 10, kWarmUp = 2, kOffline = 3000;
     if (row_.load_kind == "concurrency") {
       options.clients = whole(load);
       options.requests = row_.num_requests
                              ? whole(static_cast<double>(*row_.num_requests) / static_cast<double>(share_))
                              : kPerClient * options.clients;
+      if (options.prefix_groups > 0) {
+        options.requests += kWarmUp * options.clients;
+        warm_up_ = static_cast<double>(kWarmUp) / static_cast<double>(kWarmUp + kPerClient);
+      }
     } else if (row_.load_kind == "static_batch" || row_.load_kind == "burst") {
       options.requests = whole(load);
     } else if (row_.load_kind == "poisson_rate") {
@@ -316,12 +315,6 @@ class RowRun {
     return serving::generated(options);
   }
 
-  // Runs of SGLang with prompts of powers of two: all requests end and begin at once.
-  bool is_in_lock_step() const {
-    const auto isl = static_cast<std::uint64_t>(std::llround(*row_.isl));
-    return settings_.name == "sglang" && std::has_single_bit(isl);
-  }
-
   const ServingRow row_;
   const std::string& data_directory_;
   hardware::Catalogue catalogue_;
@@ -330,6 +323,7 @@ class RowRun {
   serving::EngineSettings settings_;
   serving::Deployment deployment_;
   std::int64_t share_ = 1;
+  double warm_up_ = 0.0;
 };
 
 }  // namespace

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "orrery/validate/serving_launch.hpp"
+
 namespace orrery::validate::serving_rows_test {
 namespace {
 
@@ -34,6 +36,72 @@ TEST(served, old_vllm_cuts_prompts_where_an_iteration_has_512_tokens) {
   const auto running = [](const results::Serving& s) { return s.output_tokens_per_s * s.tpot.mean; };
   EXPECT_NEAR(running(*cut), 102.0, 25.0);  // the start and the end of the run have fewer
   EXPECT_GT(running(*whole), 200.0);
+}
+
+// A run of AIConfigurator's evaluation: lengths are exact, ten prompts a client, all clients begin at once.
+ServingRow evaluated(const char* engine, const char* version, const char* gpu) {
+  ServingRow row;
+  row.family = "aic_silicon";
+  row.length_dist = "fixed (not stated)";
+  row.mode = "agg";
+  row.model_key = "llama-3.1-8b";
+  row.precision = "fp8";
+  row.gpu_type = gpu;
+  row.engine = engine;
+  row.engine_version = version;
+  row.gpus = row.tp = 1;
+  row.isl = 4000.0;
+  row.osl = 100.0;
+  row.load_kind = "concurrency";
+  row.load = 32.0;
+  return row;
+}
+
+serving::EngineSettings settings_of(const ServingRow& row, const char* profile) {
+  auto settings = serving::load_engine(ORRERY_SOURCE_DATA_DIR, profile);
+  EXPECT_TRUE(settings) << settings.error().text();
+  std::optional<bool> narrow_cache;
+  set_launch(row, "engine", {}, *settings, narrow_cache);
+  EXPECT_FALSE(narrow_cache);
+  return *settings;
+}
+
+TEST(served, engines_of_an_evaluation_have_room_for_a_prompt_and_1500_tokens) {
+  const auto vllm = settings_of(evaluated("vllm", "0.12.0", "H100-SXM"), "vllm-v1");
+  EXPECT_EQ(vllm.max_batched_tokens, 4000 + 1500 + 32);
+  EXPECT_TRUE(vllm.chunked_prefill);
+  EXPECT_FALSE(settings_of(evaluated("trtllm", "1.0.0rc3", "H100-SXM"), "tensorrt-llm").chunked_prefill);
+  const auto sglang = settings_of(evaluated("sglang", "0.5.10", "H100-SXM"), "sglang");
+  EXPECT_EQ(sglang.max_batched_tokens, 4000 + 1500);
+  EXPECT_EQ(sglang.scheduler, serving::Scheduler::mixed);
+  EXPECT_EQ(settings_of(evaluated("sglang", "0.5.1.post1", "H100-SXM"), "sglang").scheduler,
+            serving::Scheduler::prefill_first);
+  ServingRow other = evaluated("vllm", "0.12.0", "H100-SXM");
+  other.length_dist = "fixed";
+  EXPECT_EQ(settings_of(other, "vllm-v1").max_batched_tokens, 8192);
+}
+
+// 32 clients send 384 prompts of a set of 100, the first 64 of them before the measurement: of 320, 36 are new.
+TEST(served, prompts_that_repeat_are_computed_once) {
+  const ServingRow fresh = evaluated("vllm", "0.12.0", "H100-SXM"), repeated = evaluated("vllm", "0.12.0", "H200-SXM");
+  EXPECT_EQ(repeated_prompts(fresh), 0);
+  EXPECT_EQ(repeated_prompts(repeated), 100);
+  const auto slow = served(fresh, ORRERY_SOURCE_DATA_DIR), fast = served(repeated, ORRERY_SOURCE_DATA_DIR);
+  ASSERT_TRUE(slow) << slow.error();
+  ASSERT_TRUE(fast) << fast.error();
+  constexpr double kNew = 36.0 / 320.0;
+  EXPECT_NEAR(fast->prefix_hit_rate, 1.0 - kNew, 0.01);
+  EXPECT_LT(fast->tpot.mean, 0.6 * slow->tpot.mean);
+}
+
+TEST(is_older, compares_numbers) {
+  EXPECT_TRUE(is_older("0.5.1.post1", {0, 5, 6}));
+  EXPECT_TRUE(is_older("0.6.3", {0, 8}));
+  EXPECT_FALSE(is_older("0.5.10", {0, 5, 6}));
+  EXPECT_FALSE(is_older("0.5.6.post2", {0, 5, 6}));
+  EXPECT_FALSE(is_older("0.12", {0, 8}));
+  EXPECT_FALSE(is_older("nightly-dev", {0, 5, 6}));
+  EXPECT_FALSE(is_older("", {0, 8}));
 }
 
 }  // namespace
