@@ -33,9 +33,10 @@ STEPS = 60
 ENOUGH = 1e-5  # of the objective, relative: where a fit ends must not depend on where it began
 
 # name: (low, prior, high). Priors do not depend on the rows: latencies are NCCL's tuner's, with what a network's plugin
-# reports to it; all other speeds are equal, efficiencies common ones. A figure that no row determines keeps its prior.
-# EFA: steps of 5 us and, on EFA 1, the 75 us that its plugin reports (aws/aws-ofi-nccl src/platform-aws.c@a21f4dfdeb);
-# on EFA 2, the 20 us of the plugin's own tuner, which chooses there (include/nccl_ofi_tuner.h@16fe0e11a8).
+# reports to it; RoCE and TCPX are guesses, speeds of NVLinks equal, efficiencies common ones. A figure that no row
+# determines keeps its prior. EFA: a step has 5 us and, on EFA 1, the 75 us that its plugin reports (aws/aws-ofi-nccl
+# src/platform-aws.c@a21f4dfdeb), so 16 times 5 us; on EFA 2 the 20 us of the plugin's own tuner, which chooses there
+# (include/nccl_ofi_tuner.h@16fe0e11a8), so 5 times.
 PARAMETERS = {
     # NVLink: seconds are us where speed is 1, which is that of NVLink 4
     "speed.nvlink3": (0.5, 1.0, 3), "speed.nvlink5": (0.5, 1.0, 3),
@@ -55,8 +56,8 @@ PARAMETERS = {
     "tcpx.step": (20, 50, 900), "tcpx.efficiency": (0.5, 0.8, 0.97),
     "host.step": (2, 14, 80), "host.efficiency": (0.3, 0.8, 1.0), "host.message": (5, 22.4, 90),
 }
-# A deviation by this factor costs as much as one row with an error of 100 %. Without it the scale of all networks' steps
-# is not determined: their speeds are relative to InfiniBand's.
+# A deviation by this factor costs 1 in the objective, as 3.5 rows that take twice the measured time. Without it the scale
+# of all networks' steps is not determined: their speeds are relative to InfiniBand's.
 SPREADS = {"net.speed.efa1": 2.0, "net.speed.efa2": 2.0}
 # us: the library's switch to a wider protocol. Jumps are no slopes, so it is read off where sweeps jump: for rings in one
 # node between shards of 0.25 and 0.5 MiB at 300 GB/s, 0.5 and 1 at 450, 1 and 2 at 900, hence between 1.17 and 1.75.
@@ -240,14 +241,17 @@ def report(program, columns):
         print(f"{name + ', ' + size:28}{len(members):6}" + "".join(cells))
 
 
-def held_out(program):
+def held_out(program, steps):
     """Predictions of each fold by a fit on the others, from the priors."""
     out = [None] * len(program.rows)
     solver = fit.Fit(program, workers=WORKERS)
     jacobian = solver.jacobian(solver.start, solver.residuals(solver.start))
     for fold in range(FOLDS):
         use = [i for i, row in enumerate(program.rows) if fold_of(row) != fold]
-        there = solver.run(use, steps=STEPS, jacobian=jacobian, enough=ENOUGH)
+        taken = []
+        there = solver.run(use, steps=steps, jacobian=jacobian, enough=ENOUGH, progress=lambda step, _: taken.append(step))
+        if len(taken) == steps:
+            print(f"fold {fold + 1} of {FOLDS} did not end in {steps} steps", file=sys.stderr)
         predicted = program.predicted(solver.values(there))
         for i, row in enumerate(program.rows):
             if fold_of(row) == fold:
@@ -305,7 +309,7 @@ def main():
     columns = {"before": errors(program, program.before), "in sample": errors(program, inside)}
     outside = [None] * len(program.rows)
     if not said.no_folds:
-        outside = held_out(program)
+        outside = held_out(program, said.steps)
         columns["held out"] = errors(program, outside)
     report(program, columns)
     if said.residuals:

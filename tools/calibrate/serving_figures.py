@@ -31,7 +31,8 @@ MOST = math.log(2.0)
 FIGURES = [
     (ENGINES, ("expert_rate", "expert_math_rate"), (("0.55", "0.65", "0.75", "0.85", "1"), ("0.16", "0.2", "0.24", "0.28", "0.4"))),
     (("vllm-v1",), ("expert_layer_host",), (("0.4 ms", "0.6 ms", "0.8 ms", "1.1 ms"),)),
-    (("sglang",), ("expert_layer_host",), (("1 ms", "1.4 ms", "1.8 ms", "2.4 ms"),)),
+    (("vllm-v1",), ("expert_parallel_layer_host",), (("0.6 ms", "1.5 ms", "2 ms", "2.5 ms", "3 ms"),)),
+    (("sglang",), ("expert_layer_host",), (("1 ms", "1.4 ms", "1.8 ms", "2.4 ms"),)),  # not of machines in serving_launch.cpp
     (("tensorrt-llm",), ("expert_layer_host",), (("1.2 ms", "1.6 ms", "2 ms", "2.5 ms"),)),
     (("sglang",), ("transfer_setup",), (("35 ms", "70 ms", "110 ms", "160 ms"),)),
     (("sglang",), ("draft_host",), (("0 s", "0.05 ms", "0.1 ms", "0.15 ms", "0.2 ms"),)),

@@ -22,7 +22,9 @@ void add_prices(Record<EngineSettings>& record) {
       .optional("expert_layer_host", &E::expert_layer_host,
                 "host time to launch a layer with experts in an iteration with prompts, which takes at least the sum")
       .optional("expert_parallel_layer_host", &E::expert_parallel_layer_host,
-                "the same with expert parallelism (ep above 1), if longer: kernels that are not in the compiled graph")
+                "host time to launch such a layer where ep is above 1, whose kernels are not in the compiled graph; "
+                "the longer "
+                "of the two counts")
       .optional("expert_rate", &E::expert_rate,
                 "part of the rate of memory that grouped GEMMs reach where weights are stored narrower than they are "
                 "multiplied or the accelerator has no 4-bit matrix units (kernels of that generation)",

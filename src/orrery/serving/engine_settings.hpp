@@ -56,7 +56,7 @@ struct EngineSettings {
   double batch_wait_part = 1.0;         // of max_batched_tokens
   Seconds step_host;                    // of an iteration, not hidden by the device
   Seconds expert_layer_host;            // to launch a layer with experts of an iteration with prompts, kernel by kernel
-  Seconds expert_parallel_layer_host;   // the same where the experts of a layer are on several devices, if longer
+  Seconds expert_parallel_layer_host;   // the same where ep is above 1; the longer of the two counts
   double expert_rate = 1.0;             // see its help
   double expert_math_rate = 1.0;        // see its help
   std::map<std::string, double> expert_math_rate_of;  // see its help

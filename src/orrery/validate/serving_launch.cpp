@@ -1,6 +1,7 @@
 // From github:SemiAnalysisAI/InferenceX: its launch files for one node and fixed lengths (dsr1_*, kimik2.5_*,
 // gptoss_*), those that it had until November 2025 (70b_*), and the flags of its pools on AMD GPUs; files of August
 // 2026 for rows since October 2025.
+// And from github:ai-dynamo/aiconfigurator, for the runs of its own evaluation.
 #include "orrery/validate/serving_launch.hpp"
 
 #include <algorithm>
@@ -84,8 +85,8 @@ void set_trtllm_r1(const ServingRow& row, const serving::Degrees& degrees, servi
   if (has_piecewise_graphs(row)) { settings.expert_layer_host = kPiecewiseHost; }
 }
 
-// Hosts of InferenceX's machines under SGLang: first tokens of prompts of 1,024 tokens, one to eight at a time, take
-// 157 to 165 ms on B200 and MI300X and 71 to 77 ms on B300, with the same releases on B200 and B300.
+// Hosts of InferenceX's machines under SGLang: first tokens of single prompts of 1,024 tokens take 157 and 165 ms on
+// B200 and 71 and 77 ms on B300, measured on the same day; on MI300X, four and eight clients, 160 and 167 ms.
 void set_host(const ServingRow& row, serving::EngineSettings& settings) {
   constexpr Seconds kSlow{2.4e-3}, kFast{1e-3};  // of a layer with experts
   if (row.gpu_type == "B200" || row.gpu_type == "MI300X") { settings.expert_layer_host = kSlow; }
@@ -157,7 +158,8 @@ void set_gpt_oss(const ServingRow& row, serving::EngineSettings& settings, std::
 // ---- AIConfigurator's evaluation ----
 
 // Its generator (src/aiconfigurator/generator/rule_plugin@2cecd6596): an iteration has room for one prompt, 1,500
-// tokens and the decodes. SGLang's command lines have the limit, and prompts beside decodes, from its version 0.5.6 on.
+// tokens and the largest batch, taken as the clients. SGLang's command lines have a limit without the latter, and
+// prompts beside decodes, from its version 0.5.6 on (sglang.rule@07a377923, cli_args.0.5.6.post2.j2@095f58a51).
 void set_aiconfigurator(const ServingRow& row, serving::EngineSettings& settings) {
   constexpr std::int64_t kRoom = 1500;
   const std::int64_t tokens = std::llround(*row.isl) + kRoom;
@@ -167,7 +169,7 @@ void set_aiconfigurator(const ServingRow& row, serving::EngineSettings& settings
     settings.scheduler = serving::Scheduler::mixed;
     return;
   }
-  settings.max_batched_tokens = tokens + std::llround(clients_of(row));
+  settings.max_batched_tokens = tokens + std::llround(clients_of(row) / static_cast<double>(row.replicas.value_or(1)));
   if (settings.name == "tensorrt-llm") {
     settings.chunked_prefill = false;
     settings.memory_of_free = true;
@@ -179,11 +181,14 @@ void set_aiconfigurator(const ServingRow& row, serving::EngineSettings& settings
 }  // namespace
 
 bool is_older(std::string_view version, std::initializer_list<int> than) {
+  if (version.starts_with('v')) { version.remove_prefix(1); }
+  const bool is_number = !version.empty() && version.front() >= '0' && version.front() <= '9';
   for (const int other : than) {
     int number = 0;
     const char* const end = version.data() + version.size();
     const auto [rest, error] = std::from_chars(version.data(), end, number);
-    if (error != std::errc() || number != other) { return error == std::errc() && number < other; }
+    if (error != std::errc()) { return is_number; }
+    if (number != other) { return number < other; }
     version = std::string_view(rest, static_cast<std::size_t>(end - rest));
     if (version.starts_with('.')) { version.remove_prefix(1); }
   }
@@ -195,8 +200,7 @@ bool is_of_aiconfigurator(const ServingRow& row) {
 }
 
 // Its runs of vLLM on H200 have up to 118,000 prompt tokens per second and GPU with Llama 3.1 8B, more than the GPU can
-// compute: prompts repeat. AIPerf's default is a data set of 100 prompts (--num-dataset-entries), and vLLM's a prefix
-// cache.
+// compute, so prompts must repeat. AIPerf's default is a data set of 100 prompts (--num-dataset-entries).
 std::int64_t repeated_prompts(const ServingRow& row) {
   constexpr std::int64_t kDataset = 100;
   return is_of_aiconfigurator(row) && row.engine == "vllm" && row.gpu_type == "H200-SXM" ? kDataset : 0;

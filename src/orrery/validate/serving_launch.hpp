@@ -10,7 +10,8 @@
 
 namespace orrery::validate {
 
-// By the numbers of the versions, "0.5.10" after "0.5.6"; what is no number, such as "nightly", is not older.
+// By the numbers of the versions, "0.5.10" after "0.5.6" and "0.5" before it; a text without a number, such as
+// "nightly", is not older.
 [[nodiscard]] bool is_older(std::string_view version, std::initializer_list<int> than);
 
 // Of InferenceX: its own rows, and those that AIConfigurator took from its sweeps.

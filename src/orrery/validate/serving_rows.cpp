@@ -296,10 +296,7 @@ class RowRun {
       options.requests = row_.num_requests
                              ? whole(static_cast<double>(*row_.num_requests) / static_cast<double>(share_))
                              : kPerClient * options.clients;
-      if (options.prefix_groups > 0) {
-        options.requests += kWarmUp * options.clients;
-        warm_up_ = static_cast<double>(kWarmUp) / static_cast<double>(kWarmUp + kPerClient);
-      }
+      if (options.prefix_groups > 0) { options.requests += kWarmUp * options.clients; }
     } else if (row_.load_kind == "static_batch" || row_.load_kind == "burst") {
       options.requests = whole(load);
     } else if (row_.load_kind == "poisson_rate") {
@@ -312,6 +309,9 @@ class RowRun {
     }
     if (!row_.load && row_.load_kind != "offline") { return skip("not stated: load"); }
     options.requests = std::min(options.requests, std::max(kMostRequests, 2 * options.clients));
+    if (options.prefix_groups > 0) {
+      warm_up_ = static_cast<double>(kWarmUp * options.clients) / static_cast<double>(options.requests);
+    }
     return serving::generated(options);
   }
 
