@@ -32,7 +32,8 @@ void add_prices(Record<EngineSettings>& record) {
       .optional("expert_math_rate", &E::expert_math_rate, "the same of the rate of arithmetic",
                 {.min = 0.05, .max = 1.0})
       .optional("expert_math_rate_of", &E::expert_math_rate_of,
-                "part of grouped_rate that other grouped GEMMs reach, by number format of the inputs (bf16, fp8, fp4)",
+                "part of grouped_rate that other grouped GEMMs reach, by number format of the inputs (bf16, fp8, fp4); "
+                "weight_only: those with weights narrower than that, instead of expert_math_rate",
                 {.min = 0.05, .max = 1.0})
       .optional("expert_latency", &E::expert_latency,
                 "time of a grouped GEMM besides the latency of a kernel: tokens are sorted by expert and quantised")

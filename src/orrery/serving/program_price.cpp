@@ -97,20 +97,26 @@ const parallel::Program& ProgramPrice::lower(std::int64_t per_rank, std::int64_t
 // With pipeline stages, an iteration is as many micro-batches, all in flight.
 std::int64_t ProgramPrice::per_rank(std::int64_t all) const { return ceil_div(all, plan_.dp * plan_.pp); }
 
+// Part of grouped_rate that a grouped GEMM reaches: the engine's figure for its format, or else that of older kernels.
+double ProgramPrice::grouped_part(const hardware::Kernel& kernel, bool is_new) const {
+  const auto& figures = options_.expert_math_rate_of;
+  if (kernel.weight_only || is_new) {
+    const auto own =
+        figures.find(kernel.weight_only ? "weight_only" : std::string(hardware::name_of(kernel.precision)));
+    if (own != figures.end()) { return own->second; }
+  }
+  return kernel.weight_only || !is_new ? options_.expert_math_rate : 1.0;
+}
+
 Seconds ProgramPrice::kernel_time(std::string_view name, parallel::KernelLaunch launch) const {
   const bool is_new = fabric_.cluster().accelerator.peak(hardware::Precision::fp4) > FlopsPerSecond(0);
   const bool branches = options_.overlap_branches && fabric_.cluster().accelerator.maker == "NVIDIA";
   if (branches && is_second_branch(name)) { launch.kernel.latency_hidden = 1.0; }
   if (launch.kernel.grouped) {
     launch.kernel.gap += options_.expert_latency;
-    if (launch.kernel.weight_only || !is_new) {
-      launch.kernel.bytes /= options_.expert_rate;
-      launch.kernel.rate *= options_.expert_math_rate;
-    } else if (const auto of =
-                   options_.expert_math_rate_of.find(std::string(hardware::name_of(launch.kernel.precision)));
-               of != options_.expert_math_rate_of.end()) {
-      launch.kernel.rate *= of->second;
-    }
+    const bool is_older_kind = launch.kernel.weight_only || !is_new;
+    if (is_older_kind) { launch.kernel.bytes /= options_.expert_rate; }
+    launch.kernel.rate *= grouped_part(launch.kernel, is_new);
   }
   return parallel::price_kernel(launch, fabric_);
 }

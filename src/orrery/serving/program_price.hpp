@@ -43,7 +43,7 @@ struct PriceOptions {
   // Of grouped GEMMs by kernels of generations before 4-bit matrix units, and of narrow weights: parts of the rates of
   // memory and arithmetic.
   double expert_rate = 1.0, expert_math_rate = 1.0;
-  std::map<std::string, double> expert_math_rate_of;  // of other grouped GEMMs, by precision: parts of grouped_rate
+  std::map<std::string, double> expert_math_rate_of;  // see its help in EngineSettings
   Seconds expert_latency;                             // of a grouped GEMM, besides the latency of a kernel
   bool overlap_branches = false;  // kernels of a second stream hide their latency under those of the first
   Seconds draft_host;             // of the host, for each sequence of an iteration with drafts
@@ -95,6 +95,7 @@ class ProgramPrice final : public StepPrice {
   [[nodiscard]] const parallel::Program& lower(std::int64_t per_rank, std::int64_t prompt);
   [[nodiscard]] std::int64_t per_rank(std::int64_t all) const;
   [[nodiscard]] Table& table(std::int64_t per_rank);
+  [[nodiscard]] double grouped_part(const hardware::Kernel& kernel, bool is_new) const;
   [[nodiscard]] Seconds kernel_time(std::string_view name, parallel::KernelLaunch launch) const;
   void add_stage(Table& table, const parallel::Program& program, const parallel::ChunkProgram& chunk);
   void find_prompt_cores();
