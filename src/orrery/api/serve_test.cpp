@@ -233,25 +233,34 @@ TEST(ApiServe, a_prompt_on_one_rank_of_attention_dp_costs_experts_its_own_tokens
   EXPECT_LT(slower, 2.0 * 3.0 * least);
 }
 
-// A rate for weight-only kernels replaces the one for older kernels where weights are stored narrower, and only there.
+// A rate for weight-only kernels replaces expert_math_rate where weights are stored narrower, and only there.
 TEST(ApiServe, weight_only_experts_have_a_rate_of_their_own) {
-  const auto prefill_of = [](std::optional<hardware::StorageFormat> weights, double older, double weight_only) {
+  const auto prefill_of = [](std::optional<hardware::StorageFormat> weights, double older,
+                             std::optional<double> weight_only) {
     ServeRequest request = one_request("mixtral-8x7b", "dgx-h100", 4);
     request.scenario.isl = 4000;
     request.scenario.weight_format = weights;
-    config::Node rates = config::mapping_node();
-    if (weight_only > 0.0) { config::add(rates, "weight_only", config::real_node(weight_only)); }
     config::add(request.engine, "expert_layer_host", config::text_node("0 s"));
     config::add(request.engine, "expert_math_rate", config::real_node(older));
-    config::add(request.engine, "expert_math_rate_of", std::move(rates));
+    if (weight_only) { config::add(request.engine, "expert_weight_only_math_rate", config::real_node(*weight_only)); }
     const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
     EXPECT_TRUE(run.has_value()) << run.error().text();
     return run ? run->prefill.mean : 0.0;
   };
   const auto narrow = hardware::StorageFormat::int4;
-  EXPECT_DOUBLE_EQ(prefill_of(narrow, 0.25, 0.5), prefill_of(narrow, 0.5, 0.0));
-  EXPECT_LT(prefill_of(narrow, 0.25, 0.5), 0.8 * prefill_of(narrow, 0.25, 0.0));
-  EXPECT_DOUBLE_EQ(prefill_of({}, 0.25, 0.5), prefill_of({}, 0.25, 0.0));
+  EXPECT_DOUBLE_EQ(prefill_of(narrow, 0.25, 0.5), prefill_of(narrow, 0.5, {}));
+  EXPECT_LT(prefill_of(narrow, 0.25, 0.5), 0.8 * prefill_of(narrow, 0.25, {}));
+  EXPECT_DOUBLE_EQ(prefill_of({}, 0.25, 0.5), prefill_of({}, 0.25, {}));
+}
+
+TEST(ApiServe, a_rate_of_an_unknown_number_format_is_refused) {
+  ServeRequest request = one_request("mixtral-8x7b", "dgx-b200", 4);
+  config::Node rates = config::mapping_node();
+  config::add(rates, "fp9", config::real_node(0.5));
+  config::add(request.engine, "expert_math_rate_of", std::move(rates));
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_FALSE(run.has_value());
+  EXPECT_NE(run.error().text().find("unknown precision \"fp9\""), std::string::npos) << run.error().text();
 }
 
 TEST(ApiServe, the_cache_takes_its_part_of_all_memory_or_of_what_weights_leave) {

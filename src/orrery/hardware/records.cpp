@@ -55,11 +55,16 @@ Objection unknown_key(std::string_view field, const Values& values, const std::v
   return {};
 }
 
-Objection unknown_precision(const Accelerator& accelerator) {
-  std::vector<std::string> known;
-  for (const auto precision : hardware::kAllPrecisions) { known.emplace_back(hardware::name_of(precision)); }
-  Objection wrong = unknown_key("matrix_peak", accelerator.matrix_peak, known);
-  return wrong.message.empty() ? unknown_key("matrix_efficiency_of", accelerator.matrix_efficiency_of, known) : wrong;
+std::vector<std::string> precision_names() {
+  std::vector<std::string> names;
+  for (const auto precision : hardware::kAllPrecisions) { names.emplace_back(hardware::name_of(precision)); }
+  return names;
+}
+
+Objection unknown_precision_of(const Accelerator& accelerator) {
+  Objection wrong = unknown_key("matrix_peak", accelerator.matrix_peak, precision_names());
+  if (!wrong.message.empty()) { return wrong; }
+  return hardware::unknown_precision("matrix_efficiency_of", accelerator.matrix_efficiency_of);
 }
 
 template <class Items>
@@ -202,7 +207,7 @@ const Record<Accelerator>& Described<Accelerator>::record() {
           .optional("idle_watts", &Accelerator::idle_watts, "while no kernel runs, W", {.min = 0.0, .max = 1e6})
           .optional("price_usd", &Accelerator::price_usd, "of one device, USD; 0 = unknown", {.min = 0.0, .max = 1e9})
           .optional("sources", &Accelerator::sources, std::string(kSourcesDoc))
-          .check(unknown_precision);
+          .check(unknown_precision_of);
   return record;
 }
 
@@ -577,3 +582,11 @@ const Record<Stack>& Described<Stack>::record() {
 }
 
 }  // namespace orrery::config
+
+namespace orrery::hardware {
+
+config::Objection unknown_precision(std::string_view field, const std::map<std::string, double>& values) {
+  return config::unknown_key(field, values, config::precision_names());
+}
+
+}  // namespace orrery::hardware

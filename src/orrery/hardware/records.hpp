@@ -7,6 +7,8 @@
 
 #include <array>
 #include <cstddef>
+#include <map>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -17,6 +19,13 @@
 #include "orrery/hardware/stack.hpp"
 #include "orrery/hardware/storage_format.hpp"
 #include "orrery/hardware/wiring.hpp"
+
+namespace orrery::hardware {
+
+// The first key of `values` that names no precision; empty if all do. `field` is the map's name in its record.
+[[nodiscard]] config::Objection unknown_precision(std::string_view field, const std::map<std::string, double>& values);
+
+}  // namespace orrery::hardware
 
 namespace orrery::config {
 

@@ -68,8 +68,9 @@ Result<void> BuiltPool::finish() {
       *in.model, in.cluster, in.stack, job, plan(),
       PriceOptions{in.settings.largest_graph, exact, in.settings.speculative_tokens, tokens_per_step(in.settings),
                    in.settings.draft_layers, expert_host, in.settings.expert_rate, in.settings.expert_math_rate,
-                   in.settings.expert_math_rate_of, in.settings.expert_latency, in.settings.overlap_branches,
-                   in.settings.draft_host, in.settings.sequence_host});
+                   in.settings.expert_math_rate_of, in.settings.expert_weight_only_math_rate,
+                   in.settings.expert_latency, in.settings.overlap_branches, in.settings.draft_host,
+                   in.settings.sequence_host});
   const std::int64_t ranks = in.degrees.attention_dp;
   constexpr std::int64_t kMostActivated = 16384;
   memory_ = price_->memory(std::min(in.settings.max_batched_tokens, kMostActivated) * ranks);

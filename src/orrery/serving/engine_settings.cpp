@@ -8,6 +8,7 @@
 
 #include "orrery/config/node.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/hardware/records.hpp"
 
 namespace orrery::config {
 
@@ -22,9 +23,8 @@ void add_prices(Record<EngineSettings>& record) {
       .optional("expert_layer_host", &E::expert_layer_host,
                 "host time to launch a layer with experts in an iteration with prompts, which takes at least the sum")
       .optional("expert_parallel_layer_host", &E::expert_parallel_layer_host,
-                "host time to launch such a layer where ep is above 1, whose kernels are not in the compiled graph; "
-                "the longer "
-                "of the two counts")
+                "host time to launch such a layer with ep above 1, whose kernels are not in the compiled graph; the "
+                "longer of the two times counts")
       .optional("expert_rate", &E::expert_rate,
                 "part of the rate of memory that grouped GEMMs reach where weights are stored narrower than they are "
                 "multiplied or the accelerator has no 4-bit matrix units (kernels of that generation)",
@@ -32,9 +32,13 @@ void add_prices(Record<EngineSettings>& record) {
       .optional("expert_math_rate", &E::expert_math_rate, "the same of the rate of arithmetic",
                 {.min = 0.05, .max = 1.0})
       .optional("expert_math_rate_of", &E::expert_math_rate_of,
-                "part of grouped_rate that other grouped GEMMs reach, by number format of the inputs (bf16, fp8, fp4); "
-                "weight_only: those with weights narrower than that, instead of expert_math_rate",
+                "part of grouped_rate that other grouped GEMMs reach, by number format of the inputs (bf16, fp8, fp4)",
                 {.min = 0.05, .max = 1.0})
+      .optional(
+          "expert_weight_only_math_rate", &E::expert_weight_only_math_rate,
+          "expert_math_rate of grouped GEMMs whose weights are stored narrower than they are multiplied; default: "
+          "expert_math_rate",
+          {.min = 0.05, .max = 1.0})
       .optional("expert_latency", &E::expert_latency,
                 "time of a grouped GEMM besides the latency of a kernel: tokens are sorted by expert and quantised")
       .optional("overlap_branches", &E::overlap_branches,
@@ -112,7 +116,9 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
         .optional("batch_wait_part", &E::batch_wait_part,
                   "part of max_batched_tokens that prompts fill before they need not wait", {.min = 0.0, .max = 1.0});
     add_prices(fields);
-    fields.optional("sources", &E::sources, "figure: where it was read");
+    fields.optional("sources", &E::sources, "figure: where it was read").check([](const E& settings) {
+      return hardware::unknown_precision("expert_math_rate_of", settings.expert_math_rate_of);
+    });
     return fields;
   }();
   return record;

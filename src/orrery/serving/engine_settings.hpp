@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,9 +60,10 @@ struct EngineSettings {
   Seconds expert_parallel_layer_host;   // the same where ep is above 1; the longer of the two counts
   double expert_rate = 1.0;             // see its help
   double expert_math_rate = 1.0;        // see its help
-  std::map<std::string, double> expert_math_rate_of;  // see its help
-  Seconds expert_latency;                             // of a grouped GEMM, besides the latency of a kernel
-  bool overlap_branches = false;                      // see its help
+  std::map<std::string, double> expert_math_rate_of;   // see its help
+  std::optional<double> expert_weight_only_math_rate;  // see its help; none: expert_math_rate
+  Seconds expert_latency;                              // of a grouped GEMM, besides the latency of a kernel
+  bool overlap_branches = false;                       // see its help
   Seconds prompt_host;           // to tokenise a token of a prompt, before the queue, one prompt after the other
   Seconds token_host;            // to detokenise and send a token, one after the other, while the engine runs on
   Seconds sequence_host;         // of each sequence of an iteration that gets a token

@@ -97,15 +97,12 @@ const parallel::Program& ProgramPrice::lower(std::int64_t per_rank, std::int64_t
 // With pipeline stages, an iteration is as many micro-batches, all in flight.
 std::int64_t ProgramPrice::per_rank(std::int64_t all) const { return ceil_div(all, plan_.dp * plan_.pp); }
 
-// Part of grouped_rate that a grouped GEMM reaches: the engine's figure for its format, or else that of older kernels.
+// Part of grouped_rate that a grouped GEMM reaches. `is_new`: on an accelerator with 4-bit matrix units.
 double ProgramPrice::grouped_part(const hardware::Kernel& kernel, bool is_new) const {
-  const auto& figures = options_.expert_math_rate_of;
-  if (kernel.weight_only || is_new) {
-    const auto own =
-        figures.find(kernel.weight_only ? "weight_only" : std::string(hardware::name_of(kernel.precision)));
-    if (own != figures.end()) { return own->second; }
-  }
-  return kernel.weight_only || !is_new ? options_.expert_math_rate : 1.0;
+  if (kernel.weight_only) { return options_.expert_weight_only_math_rate.value_or(options_.expert_math_rate); }
+  if (!is_new) { return options_.expert_math_rate; }
+  const auto found = options_.expert_math_rate_of.find(std::string(hardware::name_of(kernel.precision)));
+  return found == options_.expert_math_rate_of.end() ? 1.0 : found->second;
 }
 
 Seconds ProgramPrice::kernel_time(std::string_view name, parallel::KernelLaunch launch) const {
@@ -114,8 +111,7 @@ Seconds ProgramPrice::kernel_time(std::string_view name, parallel::KernelLaunch 
   if (branches && is_second_branch(name)) { launch.kernel.latency_hidden = 1.0; }
   if (launch.kernel.grouped) {
     launch.kernel.gap += options_.expert_latency;
-    const bool is_older_kind = launch.kernel.weight_only || !is_new;
-    if (is_older_kind) { launch.kernel.bytes /= options_.expert_rate; }
+    if (launch.kernel.weight_only || !is_new) { launch.kernel.bytes /= options_.expert_rate; }
     launch.kernel.rate *= grouped_part(launch.kernel, is_new);
   }
   return parallel::price_kernel(launch, fabric_);

@@ -43,8 +43,9 @@ struct PriceOptions {
   // Of grouped GEMMs by kernels of generations before 4-bit matrix units, and of narrow weights: parts of the rates of
   // memory and arithmetic.
   double expert_rate = 1.0, expert_math_rate = 1.0;
-  std::map<std::string, double> expert_math_rate_of;  // see its help in EngineSettings
-  Seconds expert_latency;                             // of a grouped GEMM, besides the latency of a kernel
+  std::map<std::string, double> expert_math_rate_of;   // of other grouped GEMMs, by precision: parts of grouped_rate
+  std::optional<double> expert_weight_only_math_rate;  // of narrow weights, instead of expert_math_rate
+  Seconds expert_latency;                              // of a grouped GEMM, besides the latency of a kernel
   bool overlap_branches = false;  // kernels of a second stream hide their latency under those of the first
   Seconds draft_host;             // of the host, for each sequence of an iteration with drafts
   Seconds sequence_host;          // of the host, for each sequence that gets a token

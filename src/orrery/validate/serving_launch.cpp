@@ -5,9 +5,9 @@
 #include "orrery/validate/serving_launch.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <system_error>
+
+#include "orrery/validate/spelling.hpp"
 
 namespace orrery::validate {
 
@@ -179,21 +179,6 @@ void set_aiconfigurator(const ServingRow& row, serving::EngineSettings& settings
 }
 
 }  // namespace
-
-bool is_older(std::string_view version, std::initializer_list<int> than) {
-  if (version.starts_with('v')) { version.remove_prefix(1); }
-  const bool is_number = !version.empty() && version.front() >= '0' && version.front() <= '9';
-  for (const int other : than) {
-    int number = 0;
-    const char* const end = version.data() + version.size();
-    const auto [rest, error] = std::from_chars(version.data(), end, number);
-    if (error != std::errc()) { return is_number; }
-    if (number != other) { return number < other; }
-    version = std::string_view(rest, static_cast<std::size_t>(end - rest));
-    if (version.starts_with('.')) { version.remove_prefix(1); }
-  }
-  return false;
-}
 
 bool is_of_aiconfigurator(const ServingRow& row) {
   return row.family == "aic_silicon" && row.length_dist == "fixed (not stated)";

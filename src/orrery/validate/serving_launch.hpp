@@ -1,7 +1,6 @@
 // Settings that the launch files of a benchmark give to an engine, whatever a row measured.
 #pragma once
 
-#include <initializer_list>
 #include <optional>
 #include <string_view>
 
@@ -9,10 +8,6 @@
 #include "orrery/validate/serving_rows.hpp"
 
 namespace orrery::validate {
-
-// By the numbers of the versions, "0.5.10" after "0.5.6" and "0.5" before it; a text without a number, such as
-// "nightly", is not older.
-[[nodiscard]] bool is_older(std::string_view version, std::initializer_list<int> than);
 
 // Of InferenceX: its own rows, and those that AIConfigurator took from its sweeps.
 [[nodiscard]] bool is_of_inferencex(const ServingRow& row);

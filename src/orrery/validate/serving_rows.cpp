@@ -150,6 +150,11 @@ std::int64_t usual_tp(const workload::Model& model, const hardware::Accelerator&
   return std::min(tp, most);
 }
 
+struct RowLoad {
+  serving::Workload workload;
+  double warm_up = 0.0;  // part of the requests
+};
+
 class RowRun {
  public:
   RowRun(const ServingRow& row, const std::string& data_directory)
@@ -164,7 +169,7 @@ class RowRun {
     if (auto reason = add_pools(); !reason.empty()) { return skip(std::move(reason)); }
     auto load = load_of_row();
     if (!load) { return skip(load.error()); }
-    auto result = serving::simulate(deployment_, *load, {}, warm_up_);
+    auto result = serving::simulate(deployment_, load->workload, {}, load->warm_up);
     if (!result) { return skip(result.error().diagnostics.front().message); }
     const auto copies = static_cast<double>(share_);  // replicas that are not simulated
     result->output_tokens_per_s *= copies;
@@ -273,7 +278,7 @@ class RowRun {
   }
 
   // Of one replica of several: its part of the load.
-  Skippable<serving::Workload> load_of_row() {
+  Skippable<RowLoad> load_of_row() const {
     serving::LoadOptions options;
     const auto whole = [](double value) { return std::max<std::int64_t>(1, std::llround(value)); };
     options.input = whole(*row_.isl);
@@ -309,10 +314,11 @@ class RowRun {
     }
     if (!row_.load && row_.load_kind != "offline") { return skip("not stated: load"); }
     options.requests = std::min(options.requests, std::max(kMostRequests, 2 * options.clients));
+    RowLoad made{serving::generated(options)};
     if (options.prefix_groups > 0) {
-      warm_up_ = static_cast<double>(kWarmUp * options.clients) / static_cast<double>(options.requests);
+      made.warm_up = static_cast<double>(kWarmUp * options.clients) / static_cast<double>(options.requests);
     }
-    return serving::generated(options);
+    return made;
   }
 
   const ServingRow row_;
@@ -323,7 +329,6 @@ class RowRun {
   serving::EngineSettings settings_;
   serving::Deployment deployment_;
   std::int64_t share_ = 1;
-  double warm_up_ = 0.0;
 };
 
 }  // namespace

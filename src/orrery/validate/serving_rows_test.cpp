@@ -96,18 +96,5 @@ TEST(served, prompts_that_repeat_are_computed_once) {
   EXPECT_NEAR(fast->prefix_hit_rate, 1.0 - kNew, 0.01);
 }
 
-TEST(is_older, compares_numbers) {
-  EXPECT_TRUE(is_older("0.5.1.post1", {0, 5, 6}));
-  EXPECT_TRUE(is_older("0.6.3", {0, 8}));
-  EXPECT_FALSE(is_older("0.5.10", {0, 5, 6}));
-  EXPECT_FALSE(is_older("0.5.6.post2", {0, 5, 6}));
-  EXPECT_FALSE(is_older("0.12", {0, 8}));
-  EXPECT_TRUE(is_older("0.5", {0, 5, 6}));
-  EXPECT_TRUE(is_older("v0.5.1", {0, 5, 6}));
-  EXPECT_FALSE(is_older("0.8", {0, 8}));
-  EXPECT_FALSE(is_older("nightly-dev", {0, 5, 6}));
-  EXPECT_FALSE(is_older("", {0, 8}));
-}
-
 }  // namespace
 }  // namespace orrery::validate::serving_rows_test

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
+#include <system_error>
 #include <utility>
 
 namespace orrery::validate {
@@ -80,6 +82,21 @@ std::optional<Recompute> recompute_spelled(std::string_view text) {
   const auto answer = yes_or_no(words);
   if (!answer) { return std::nullopt; }
   return *answer ? Recompute::full : Recompute::none;
+}
+
+bool is_older(std::string_view version, std::initializer_list<int> than) {
+  if (version.starts_with('v')) { version.remove_prefix(1); }
+  const bool is_number = !version.empty() && version.front() >= '0' && version.front() <= '9';
+  for (const int other : than) {
+    int number = 0;
+    const char* const end = version.data() + version.size();
+    const auto [rest, error] = std::from_chars(version.data(), end, number);
+    if (error != std::errc()) { return is_number; }
+    if (number != other) { return number < other; }
+    version = std::string_view(rest, static_cast<std::size_t>(end - rest));
+    if (version.starts_with('.')) { version.remove_prefix(1); }
+  }
+  return false;
 }
 
 }  // namespace orrery::validate

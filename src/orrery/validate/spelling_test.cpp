@@ -27,5 +27,18 @@ TEST(Spelling, yes_and_no_have_many_words) {
   for (const char* text : {"", "maybe", "2"}) { EXPECT_EQ(yes_or_no(text), std::nullopt) << text; }
 }
 
+TEST(is_older, compares_numbers) {
+  EXPECT_TRUE(is_older("0.5.1.post1", {0, 5, 6}));
+  EXPECT_TRUE(is_older("0.6.3", {0, 8}));
+  EXPECT_FALSE(is_older("0.5.10", {0, 5, 6}));
+  EXPECT_FALSE(is_older("0.5.6.post2", {0, 5, 6}));
+  EXPECT_FALSE(is_older("0.12", {0, 8}));
+  EXPECT_TRUE(is_older("0.5", {0, 5, 6}));
+  EXPECT_TRUE(is_older("v0.5.1", {0, 5, 6}));
+  EXPECT_FALSE(is_older("0.8", {0, 8}));
+  EXPECT_FALSE(is_older("nightly-dev", {0, 5, 6}));
+  EXPECT_FALSE(is_older("", {0, 8}));
+}
+
 }  // namespace
 }  // namespace orrery::validate::spelling_test
