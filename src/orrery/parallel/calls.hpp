@@ -18,7 +18,7 @@ namespace orrery::parallel {
 enum class Route : std::uint8_t {
   collective,     // one collective of its group
   ring_steps,     // ring attention: n - 1 steps; in each, every member sends its part to the next one
-  node_dispatch,  // tokens to experts, once to every node that has experts for them, and forwarded inside the node
+  node_dispatch,  // tokens to experts, inside a node and between nodes at the same time (workload::NodeDispatch)
   host,           // to or from the second memory tier, or an update there
 };
 
@@ -36,18 +36,23 @@ enum class Route : std::uint8_t {
   return tier.latency + call.bytes / tier.update_rate();
 }
 
-// A per-node dispatch or combine: concurrently `across` bytes between nodes and `inside` bytes within a node.
+// Of such a dispatch or combine: concurrently `across` bytes between nodes and `inside` bytes within a node. Both are
+// sizes of an all-to-all, which include what stays.
 struct NodeDispatchBytes {
   Bytes inside, across;
   GroupKind inside_group = GroupKind::ep_node;  // ep where all of its ranks are on one node
 };
 
 [[nodiscard]] inline NodeDispatchBytes node_dispatch_bytes(const CollectiveCall& call, const Mesh& mesh) {
+  const auto nodes = static_cast<double>(mesh.group(GroupKind::ep_across).size());
+  const bool one_node = nodes == 1.0;
+  if (call.node_dispatch.straight) {
+    return {call.bytes / nodes, one_node ? Bytes(0) : call.bytes, one_node ? GroupKind::ep : GroupKind::ep_node};
+  }
   const auto bytes_over = [&](GroupKind places) {
     const auto count = static_cast<double>(mesh.group(places).size());
     return call.bytes * (call.node_dispatch.places_reached(count) / call.node_dispatch.copies);
   };
-  const bool one_node = mesh.group(GroupKind::ep_across).size() == 1;
   return {bytes_over(GroupKind::ep), one_node ? Bytes(0) : bytes_over(GroupKind::ep_across),
           one_node ? GroupKind::ep : GroupKind::ep_node};
 }

@@ -10,8 +10,8 @@ namespace orrery::parallel {
 
 namespace {
 
-// A token is sent once to every node that has experts for it, and once to every rank of that node that has. Traffic
-// between nodes and traffic inside them overlap.
+// A token is sent once to every node that has experts for it, and once to every rank of that node that has; or every
+// copy goes straight to its rank. Traffic between nodes and traffic inside them overlap.
 Seconds price_node_dispatch(const CollectiveCall& call, const network::Fabric& fabric, const Mesh& mesh) {
   const auto bytes = node_dispatch_bytes(call, mesh);
   const Seconds inside = fabric.price(call.collective, bytes.inside, mesh.group(bytes.inside_group)).time;

@@ -27,8 +27,9 @@ struct Routing {
   std::int64_t local = 0;   // its experts
   double experts_read = 0;  // experts that receive any row
   // Copies are made at the destination: a token is sent to a rank once, however many of the rank's experts it uses.
-  NodeDispatch once = {};  // empty: copies are made before the dispatch
-  double arriving = 0;     // tokens that the ranks of its experts receive from a rank, each once
+  NodeDispatch once = {};    // empty: copies are made before the dispatch
+  NodeDispatch travel = {};  // `once`, or copies that go straight
+  double arriving = 0;       // tokens that the ranks of its experts receive from a rank, each once
 };
 
 // Whether the experts are on the ranks of a tensor-parallel group, which all have the same tokens. With sequence
@@ -63,6 +64,7 @@ Routing routing_of(const Experts& experts, const hardware::Stack& stack, const S
     r.once = {active, limited ? real(experts.active_groups) / real(experts.groups) : 1.0};
     r.arriving = r.sent * r.once.places_reached(real(z.ep)) / active;
   }
+  r.travel = stack.dispatch.straight && r.once.copies == 0.0 && z.ep > 1 ? NodeDispatch{active, 1.0, true} : r.once;
   return r;
 }
 
@@ -138,7 +140,7 @@ Operator crossing(std::string_view name, Boundary kind, const Routing& r, const 
   const bool outward = kind == Boundary::dispatch;
   Operator op = boundary(OperatorTag::expert_exchange, name, kind, outward ? there : back);
   op.boundary_back_bytes = Bytes(outward ? back : there);
-  op.node_dispatch = r.once;
+  op.node_dispatch = r.travel;
   return op;
 }
 
