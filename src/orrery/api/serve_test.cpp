@@ -253,6 +253,29 @@ TEST(ApiServe, weight_only_experts_have_a_rate_of_their_own) {
   EXPECT_DOUBLE_EQ(prefill_of({}, 0.25, 0.5), prefill_of({}, 0.25, {}));
 }
 
+// Mixtral on four ranks holds two of eight experts a rank, with four copies three: 3 x 4,096 x 14,336 weights of two
+// bytes in 32 layers less for the cache, whose blocks of 16 tokens have 2 MiB (and a router's columns half a block).
+// Three ranks need a ninth expert to hold equally many; all three of them are read in a step, as with four ranks and
+// copies.
+TEST(ApiServe, copies_of_experts_take_the_memory_of_experts) {
+  const auto pool_of = [](std::int64_t ranks, std::int64_t copies) {
+    ServeRequest request = one_request("mixtral-8x7b", "dgx-h100", 1);
+    request.scenario.attention_dp = request.scenario.ep = ranks;
+    config::add(request.engine, "redundant_experts", config::integer_node(copies));
+    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+    EXPECT_TRUE(run.has_value()) << run.error().text();
+    return run ? run->pools.at(0) : results::ServingPool();
+  };
+  const results::ServingPool plain = pool_of(4, 0), copied = pool_of(4, 4);
+  constexpr std::int64_t kExpert = std::int64_t{3} * 4096 * 14336 * 2 * 32 / (2 << 20);
+  EXPECT_NEAR(static_cast<double>(plain.blocks - copied.blocks), 4.0 * kExpert, 4.0);
+  EXPECT_EQ(plain.plan, "tp 1, attention dp 4, ep 4");
+  EXPECT_EQ(copied.plan, "tp 1, attention dp 4, ep 4, redundant experts 4");
+  EXPECT_EQ(pool_of(4, 3).plan, copied.plan);  // rounded up
+  EXPECT_EQ(pool_of(3, 0).plan, "tp 1, attention dp 3, ep 3, redundant experts 1");
+  EXPECT_NEAR(static_cast<double>(pool_of(3, 0).blocks) / 3.0, static_cast<double>(copied.blocks) / 4.0, 4.0);
+}
+
 TEST(ApiServe, a_rate_of_an_unknown_number_format_is_refused) {
   ServeRequest request = one_request("mixtral-8x7b", "dgx-b200", 4);
   config::Node rates = config::mapping_node();

@@ -10,6 +10,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "orrery/parallel/layout.hpp"
+#include "orrery/parallel/calls.hpp"
 #include "orrery/parallel/mesh.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
@@ -379,6 +380,25 @@ TEST(Placement, expert_groups_lie_where_the_ranks_of_a_stage_do) {
   EXPECT_EQ(mesh.group(GroupKind::ep), (network::Group{{{0, 4}, {1, 8}}, true}));
   EXPECT_EQ(mesh.group(GroupKind::ep_node), (network::Group{{{0, 4}}, true}));
   EXPECT_EQ(mesh.group(GroupKind::expert_dp), (network::Group{{{0, 2}, {1, 8}}, true}));
+}
+
+// 32 ranks on four nodes: of 32 shards 24 leave the node, which an all-to-all of all bytes over the nodes sends; eight
+// stay, which an all-to-all of a quarter moves. In one node all do.
+TEST(Placement, copies_that_go_straight_cross_each_dimension_once) {
+  const auto cluster = test::cluster_of({8, 64});
+  Plan plan;
+  plan.dp = plan.ep = 32;
+  CollectiveCall call{Collective::all_to_all, GroupKind::ep, Bytes(3200), {}};
+  call.node_dispatch = {8.0, 1.0, true};
+  const auto bytes = node_dispatch_bytes(call, make_mesh(cluster, plan));
+  EXPECT_EQ(bytes.across, Bytes(3200));
+  EXPECT_EQ(bytes.inside, Bytes(800));
+  EXPECT_EQ(bytes.inside_group, GroupKind::ep_node);
+  plan.dp = plan.ep = 8;
+  const auto near = node_dispatch_bytes(call, make_mesh(cluster, plan));
+  EXPECT_EQ(near.across, Bytes(0));
+  EXPECT_EQ(near.inside, Bytes(3200));
+  EXPECT_EQ(near.inside_group, GroupKind::ep);
 }
 
 }  // namespace

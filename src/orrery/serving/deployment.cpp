@@ -41,7 +41,21 @@ Result<std::unique_ptr<BuiltPool>> BuiltPool::build(PoolInputs inputs) {
   return pool;
 }
 
+// A copy of an expert takes its part of the expert's tokens: the ranks hold and compute as if there were so many
+// experts more. Only the router's columns do not grow in truth.
+void BuiltPool::place_experts() {
+  const std::int64_t count = inputs_.model->experts.count, ep = std::max<std::int64_t>(1, inputs_.degrees.ep);
+  if (!inputs_.model->has_experts() || ep == 1) { return; }
+  const std::int64_t held = (count + inputs_.settings.redundant_experts + ep - 1) / ep * ep;
+  redundant_experts_ = held - count;
+  if (redundant_experts_ == 0) { return; }
+  placed_ = *inputs_.model;
+  placed_->experts.count = held;
+  inputs_.model = &*placed_;
+}
+
 Result<void> BuiltPool::finish() {
+  place_experts();
   const PoolInputs& in = inputs_;
   if (in.model->is_recommender() || in.model->encoder_layers > 0 || !in.model->has_attention()) {
     return fail({{}, 0, 0, "--model"}, fmt::format("{} is not a decoder that generates tokens", in.model->name));
@@ -147,6 +161,7 @@ results::ServingPool BuiltPool::described() const {
   if (d.pp > 1) { parts.push_back(fmt::format("pp {}", d.pp)); }
   if (d.attention_dp > 1) { parts.push_back(fmt::format("attention dp {}", d.attention_dp)); }
   if (inputs_.model->has_experts()) { parts.push_back(fmt::format("ep {}", d.ep)); }
+  if (redundant_experts_ > 0) { parts.push_back(fmt::format("redundant experts {}", redundant_experts_)); }
   pool.plan = join(parts, ", ");
   return pool;
 }

@@ -49,16 +49,21 @@ class BuiltPool {
   [[nodiscard]] ProgramPrice& price() { return *price_; }
   [[nodiscard]] EngineShape& shape() { return shape_; }
   [[nodiscard]] const EngineMemory& memory() const { return memory_; }
+  // Copies of experts that the ranks of an engine hold, besides one each.
+  [[nodiscard]] std::int64_t redundant_experts() const { return redundant_experts_; }
   void set_replicas(std::int64_t replicas) { inputs_.degrees.replicas = replicas; }
 
  private:
   explicit BuiltPool(PoolInputs inputs) : inputs_(std::move(inputs)) {}
   Result<void> finish();
+  void place_experts();
   Result<void> add_tiers();
   [[nodiscard]] parallel::Plan plan() const;
 
   PoolInputs inputs_;
+  std::optional<workload::Model> placed_;  // the model with the copies of its experts, if it has some
   std::unique_ptr<ProgramPrice> price_;
+  std::int64_t redundant_experts_ = 0;
   EngineMemory memory_;
   EngineShape shape_;
 };

@@ -97,6 +97,10 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
                   "drafts that a decode iteration verifies (MTP, EAGLE); 0: no speculation", {.min = 0, .max = 64})
         .optional("acceptance", &E::acceptance, "probability that a draft is accepted if those before it are",
                   {.min = 0.0, .max = 1.0})
+        .optional("redundant_experts", &E::redundant_experts,
+                  "copies of popular experts that a layer has besides one of each (with ep above 1); at least so many "
+                  "that all ranks hold equally many",
+                  {.min = 0, .max = 65536})
         .optional("draft_layers", &E::draft_layers, "layers of the draft model, each like one of the model's",
                   {.min = 0.0, .max = 1000.0})
         .optional("largest_graph", &E::largest_graph,

@@ -55,6 +55,7 @@ struct EngineSettings {
   std::int64_t balance_wait = 0;        // decode iterations that prompts wait until every rank of attention dp has one
   std::int64_t batch_wait = 0;          // decode iterations that prompts wait until they fill batch_wait_part
   double batch_wait_part = 1.0;         // of max_batched_tokens
+  std::int64_t redundant_experts = 0;   // copies of experts of a layer, besides one each; see its help
   Seconds step_host;                    // of an iteration, not hidden by the device
   Seconds expert_layer_host;            // to launch a layer with experts of an iteration with prompts, kernel by kernel
   Seconds expert_parallel_layer_host;   // the same where ep is above 1; the longer of the two counts

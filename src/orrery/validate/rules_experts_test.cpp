@@ -90,6 +90,14 @@ TEST(RulesOfExperts, an_exchange_takes_no_less_than_its_ports) {
   EXPECT_GT(seconds(exchange(32, "dispatch_bottleneck_bw")), seconds(exchange(8, "dispatch_bottleneck_bw")));
 }
 
+// Of four nodes, three quarters of the copies leave through a port of 50 GB/s. What stays is done by then.
+TEST(RulesOfExperts, copies_of_low_latency_kernels_go_straight) {
+  const double copies = 4096.0 * 7168.0 * (1.0 + 4.0 / 128.0) * 8.0, port = copies * 0.75 / 50e9;
+  EXPECT_GT(seconds(exchange(32, "dispatch_latency")), port);
+  EXPECT_LT(seconds(exchange(32, "dispatch_latency")), 1.1 * port);
+  EXPECT_LT(seconds(exchange(8, "dispatch_latency")), seconds(exchange(16, "dispatch_latency")));
+}
+
 // Mixtral's experts: 8192 rows of three products of 4096 x 14336 a rank, at no more than the peak of 989 TFLOP/s.
 TEST(RulesOfExperts, a_pass_over_a_layer_is_its_experts_and_their_exchange) {
   const double flops = 2.0 * 8192 * 3 * 4096 * 14336;

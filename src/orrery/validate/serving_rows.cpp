@@ -61,20 +61,20 @@ const std::array kFields = {
 constexpr double kMilli = 1e3;
 using results::Serving;
 constexpr std::array kMetrics = {
-    ServingMetric{"ttft_mean_ms", [](const Serving& s) { return kMilli * s.ttft.mean; }},
-    ServingMetric{"ttft_p50_ms", [](const Serving& s) { return kMilli * s.ttft.p50; }},
+    ServingMetric{"ttft_mean_ms", [](const Serving& s) { return kMilli * s.ttft.mean; }, "serving ttft"},
+    ServingMetric{"ttft_p50_ms", [](const Serving& s) { return kMilli * s.ttft.p50; }, "serving ttft"},
     ServingMetric{"ttft_p90_ms", [](const Serving& s) { return kMilli * s.ttft.p90; }},
     ServingMetric{"ttft_p99_ms", [](const Serving& s) { return kMilli * s.ttft.p99; }},
-    ServingMetric{"tpot_mean_ms", [](const Serving& s) { return kMilli * s.tpot.mean; }},
-    ServingMetric{"tpot_p50_ms", [](const Serving& s) { return kMilli * s.tpot.p50; }},
+    ServingMetric{"tpot_mean_ms", [](const Serving& s) { return kMilli * s.tpot.mean; }, "serving tpot"},
+    ServingMetric{"tpot_p50_ms", [](const Serving& s) { return kMilli * s.tpot.p50; }, "serving tpot"},
     ServingMetric{"tpot_p90_ms", [](const Serving& s) { return kMilli * s.tpot.p90; }},
     ServingMetric{"tpot_p99_ms", [](const Serving& s) { return kMilli * s.tpot.p99; }},
     ServingMetric{"e2e_mean_ms", [](const Serving& s) { return kMilli * s.e2e.mean; }},
     ServingMetric{"e2e_p50_ms", [](const Serving& s) { return kMilli * s.e2e.p50; }},
     ServingMetric{"e2e_p99_ms", [](const Serving& s) { return kMilli * s.e2e.p99; }},
-    ServingMetric{"output_tokens_per_s", [](const Serving& s) { return s.output_tokens_per_s; }},
-    ServingMetric{"total_tokens_per_s", [](const Serving& s) { return s.total_tokens_per_s; }},
-    ServingMetric{"requests_per_s", [](const Serving& s) { return s.requests_per_s; }},
+    ServingMetric{"output_tokens_per_s", [](const Serving& s) { return s.output_tokens_per_s; }, "serving throughput"},
+    ServingMetric{"total_tokens_per_s", [](const Serving& s) { return s.total_tokens_per_s; }, "serving throughput"},
+    ServingMetric{"requests_per_s", [](const Serving& s) { return s.requests_per_s; }, "serving throughput"},
 };
 
 // The first version of vLLM whose engine is V1 by default.
@@ -335,6 +335,12 @@ class RowRun {
 
 std::span<const Field<ServingRow>> serving_fields() { return kFields; }
 std::span<const ServingMetric> serving_metrics() { return kMetrics; }
+
+// Ranges of throughput are those of closed loops: an open one below saturation has the throughput that arrives.
+std::string_view spread_of(const ServingMetric& metric, const ServingRow& row) {
+  const bool closed = row.load_kind == "concurrency";
+  return metric.spread == "serving throughput" && !closed ? std::string_view() : metric.spread;
+}
 
 Skippable<Serving> served(const ServingRow& row, const std::string& data_directory) {
   return RowRun(row, data_directory).run();

@@ -29,8 +29,12 @@ struct ServingRow : Row {
 struct ServingMetric {
   std::string_view column;
   double (*of)(const results::Serving& serving);
+  std::string_view spread = {};  // its kind in data/uncertainty.yaml; empty: no range
 };
 [[nodiscard]] std::span<const ServingMetric> serving_metrics();
+
+// The kind of the metric's range in this row; empty: none.
+[[nodiscard]] std::string_view spread_of(const ServingMetric& metric, const ServingRow& row);
 
 // The run of a row: rules are in docs/models/serving.md.
 [[nodiscard]] Skippable<results::Serving> served(const ServingRow& row, const std::string& data_directory);

@@ -1,7 +1,10 @@
 #include "orrery/validate/serving_rows.hpp"
 
+#include <utility>
+
 #include <gtest/gtest.h>
 
+#include "orrery/estimate/spread.hpp"
 #include "orrery/validate/serving_launch.hpp"
 
 namespace orrery::validate::serving_rows_test {
@@ -94,6 +97,26 @@ TEST(served, prompts_that_repeat_are_computed_once) {
   EXPECT_EQ(slow->prefix_hit_rate, 0.0);
   constexpr double kNew = 36.0 / 320.0;
   EXPECT_NEAR(fast->prefix_hit_rate, 1.0 - kNew, 0.01);
+}
+
+// Figures with a range have one in the shipped table. An open loop below saturation has the throughput that arrives.
+TEST(served, figures_have_the_ranges_of_their_kind) {
+  const auto spreads = estimate::load_spreads(ORRERY_SOURCE_DATA_DIR);
+  ASSERT_TRUE(spreads);
+  const ServingRow open = old_vllm(512), closed = evaluated("vllm", "0.12.0", "H100-SXM");
+  std::size_t of_open = 0, of_closed = 0;
+  for (const ServingMetric& metric : serving_metrics()) {
+    for (const auto& [row, count] : {std::pair{&open, &of_open}, std::pair{&closed, &of_closed}}) {
+      const std::string kind(spread_of(metric, *row));
+      if (kind.empty()) { continue; }
+      ++*count;
+      const auto range = estimate::uncertainty_of(*spreads, {kind}, Seconds(2.0));
+      ASSERT_TRUE(range) << kind;
+      EXPECT_TRUE(range->p10 < Seconds(2.0) && Seconds(2.0) < range->p90) << kind;
+    }
+  }
+  EXPECT_EQ(of_open, 4U);    // mean and median of TTFT and TPOT
+  EXPECT_EQ(of_closed, 7U);  // and three throughputs
 }
 
 }  // namespace

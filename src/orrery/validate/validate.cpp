@@ -223,6 +223,16 @@ Skippable<Outcome> outcome_or_defect(const AnyRow& row, const Parts& parts) {
   } catch (const InternalError& error) { return tl::make_unexpected(fmt::format("internal error: {}", error.what())); }
 }
 
+// The 80 % interval of a predicted figure, by the kinds that it belongs to.
+void set_range(results::Prediction& prediction, const std::vector<std::string>& kinds,
+               const estimate::Spreads& spreads) {
+  if (const auto range = estimate::uncertainty_of(spreads, kinds, Seconds(*prediction.predicted_s))) {
+    prediction.p10_s = range->p10.value();
+    prediction.p90_s = range->p90.value();
+  }
+  if (!kinds.empty()) { prediction.spread = kinds.front(); }
+}
+
 void predict(results::Prediction& prediction, const AnyRow& row, const Parts& parts, const estimate::Spreads& spreads) {
   const auto outcome = outcome_or_defect(row, parts);
   if (!outcome) {
@@ -232,11 +242,7 @@ void predict(results::Prediction& prediction, const AnyRow& row, const Parts& pa
   prediction.predicted_s = outcome->time.value();
   prediction.feasible = outcome->feasible;
   prediction.taken_as = outcome->taken_as;
-  if (const auto range = estimate::uncertainty_of(spreads, outcome->kinds, outcome->time)) {
-    prediction.p10_s = range->p10.value();
-    prediction.p90_s = range->p90.value();
-  }
-  if (!outcome->kinds.empty()) { prediction.spread = outcome->kinds.front(); }
+  set_range(prediction, outcome->kinds, spreads);
 }
 
 Skippable<results::Serving> served_or_defect(const ServingRow& row, const std::string& data_directory) {
@@ -245,7 +251,7 @@ Skippable<results::Serving> served_or_defect(const ServingRow& row, const std::s
   } catch (const InternalError& error) { return tl::make_unexpected(fmt::format("internal error: {}", error.what())); }
 }
 
-void predict_serving(Table& table, const std::string& data_directory) {
+void predict_serving(Table& table, const std::string& data_directory, const estimate::Spreads& spreads) {
   const auto metrics = serving_metrics();
   parallel_for(table.serving.size(), 0, [&](std::size_t i) {
     const auto run = served_or_defect(table.serving[i], data_directory);
@@ -258,6 +264,8 @@ void predict_serving(Table& table, const std::string& data_directory) {
       const double value = metrics[m].of(*run);
       if (value > 0.0) {
         prediction.predicted_s = value;
+        const std::string_view spread = spread_of(metrics[m], table.serving[i]);
+        if (!spread.empty()) { set_range(prediction, {std::string(spread)}, spreads); }
       } else {
         prediction.skipped_reason = "no value: every answer has one token";
       }
@@ -336,7 +344,7 @@ Result<results::Validation> validate_tables(const std::string& data_directory, c
   parallel_for(table.rows.size(), 0,
                [&](std::size_t i) { predict(table.predictions[i], table.rows[i], parts, spreads); });
   add_terms(table.predictions, table.rows, parts, worst);
-  predict_serving(table, data_directory);
+  predict_serving(table, data_directory, spreads);
   results::Validation validation;
   validation.predictions = std::move(table.predictions);
   for (auto& prediction : table.of_serving) { validation.predictions.push_back(std::move(prediction)); }

@@ -166,6 +166,23 @@ TEST(Experts, tokens_sent_once_are_copied_at_the_destination) {
   EXPECT_EQ(find(layer(tiny_mixture(), part, stack), "experts.permute").forward.bytes, Bytes(128 + 256));
 }
 
+// The same operators and bytes; only the way of the copies differs. A token that is sent once is forwarded.
+TEST(Experts, copies_that_go_straight_are_as_many) {
+  Stack stack = plain_gradients(), straight = plain_gradients();
+  straight.dispatch.straight = true;
+  Slice part = slice(2, 4);
+  part.ep = 2;
+  const auto list = layer(tiny_mixture(), part, stack), other = layer(tiny_mixture(), part, straight);
+  EXPECT_EQ(names(list), names(other));
+  for (const char* name : {"experts.dispatch", "experts.combine"}) {
+    EXPECT_EQ(find(list, name).node_dispatch, NodeDispatch());
+    EXPECT_EQ(find(other, name).node_dispatch, (NodeDispatch{2.0, 1.0, true}));
+    EXPECT_EQ(find(list, name).boundary_bytes, find(other, name).boundary_bytes);
+  }
+  straight.dispatch.copies = hardware::TokenCopies::per_node;
+  EXPECT_EQ(find(layer(tiny_mixture(), part, straight), "experts.dispatch").node_dispatch, (NodeDispatch{2.0, 1.0}));
+}
+
 // Between the two fp8 GEMMs: no activation kernel, no cast of its output or gradient. The first GEMM writes 16 x 16
 // activated elements more; the second one's input gradient reads their 32 inputs and writes as many.
 TEST(Experts, fused_with_their_activation_cast_only_what_comes_in) {
