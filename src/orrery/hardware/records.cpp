@@ -463,8 +463,8 @@ Record<DispatchPolicy> dispatch_policy() {
           "dispatch_per_node", &DispatchPolicy::copies,
           "one copy of a token to every node that has experts for it, distributed there; else one to every expert")
       .optional("dispatch_straight", &DispatchPolicy::straight,
-                "one copy to every expert, straight to its rank, inside a node and between nodes at the same time "
-                "(low-latency kernels); else one dimension of the network after the other")
+                "generated tokens: one copy to every expert, straight to its rank, inside a node and between nodes at "
+                "the same time, by kernels that also sort and add (low-latency kernels)")
       .optional(
           "replicated_tokens", &DispatchPolicy::replicated_tokens,
           "inference: the ranks of a tensor-parallel group compute their experts' part of the same tokens, and one "

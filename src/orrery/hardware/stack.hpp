@@ -106,8 +106,8 @@ enum class TokenCopies : std::uint8_t {
 // How tokens travel to experts. Combine returns them in the format of activations.
 struct DispatchPolicy {
   TokenCopies copies = TokenCopies::per_expert;
-  // per_expert: copies go straight to their rank, inside a node and between nodes at the same time (low-latency kernels
-  // of DeepEP); else one dimension of the network after the other.
+  // Generated tokens: one copy to every expert, straight to its rank, inside a node and between nodes at the same time,
+  // by kernels that also sort and add (low-latency kernels of DeepEP).
   bool straight = false;
   // Where the experts of a layer are on the ranks of one tensor-parallel group: every rank has all tokens, computes its
   // experts' part, and one all-reduce adds the parts (inference engines); else tokens are dispatched.

@@ -123,6 +123,7 @@ void set_sglang_pool(std::string_view pool, const serving::Degrees& degrees, ser
   const bool is_prefill = pool == "prefill";
   settings.memory_use = is_prefill ? 0.8 : 0.85;
   if (degrees.attention_dp > 1) {
+    settings.stack = "sglang-deepep";  // --moe-a2a-backend mori
     settings.max_sequences = std::max<std::int64_t>(1, (is_prefill ? 24 : 4096) / degrees.attention_dp);
     return;
   }

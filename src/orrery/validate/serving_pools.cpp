@@ -121,6 +121,10 @@ void set_sglang_h100(const ServingRow& row, bool is_prefill, const serving::Degr
 void set_sglang_gb200(const ServingRow& row, bool is_prefill, const serving::Degrees& degrees,
                       serving::EngineSettings& settings) {
   const bool is_short = *row.isl < 4096, is_wide = row.decode_dp_attn.value_or(0) > 0;
+  if (degrees.attention_dp > 1 && (!is_prefill || row.precision == "fp8")) {
+    settings.stack = "sglang-deepep";
+    settings.redundant_experts = 32;
+  }
   if (is_prefill && degrees.attention_dp > 1) {
     settings.max_batched_tokens = 16'384;  // of a rank
   } else if (is_prefill) {

@@ -201,7 +201,10 @@ class RowRun {
     MachineColumns columns;
     columns.gpu_type = row_.gpu_type;
     columns.gpus = degrees.gpus_of_engine();
-    auto stack = catalogue_.stack(settings_.stack);
+    serving::EngineSettings settings = settings_;
+    std::optional<bool> narrow_cache;
+    set_launch(row_, name, degrees, settings, narrow_cache);
+    auto stack = catalogue_.stack(settings.stack);
     if (!stack) { return stack.error().text(); }
     Parts parts;
     auto whole = catalogue_.cluster(std::string(machine_->cluster), 0);
@@ -216,9 +219,7 @@ class RowRun {
     inputs.model = &deployment_.model;
     inputs.cluster = std::move(*cluster);
     inputs.stack = std::move(*stack);
-    inputs.settings = settings_;
-    std::optional<bool> narrow_cache;
-    set_launch(row_, name, degrees, inputs.settings, narrow_cache);
+    inputs.settings = std::move(settings);
     if (narrow_cache) { inputs.stack.storage.narrow_cache = *narrow_cache; }
     if (row_.max_batch) { inputs.settings.max_sequences = *row_.max_batch; }
     if (row_.max_batched_tokens) { inputs.settings.max_batched_tokens = *row_.max_batched_tokens; }

@@ -29,7 +29,8 @@ struct Routing {
   // Copies are made at the destination: a token is sent to a rank once, however many of the rank's experts it uses.
   NodeDispatch once = {};    // empty: copies are made before the dispatch
   NodeDispatch travel = {};  // `once`, or copies that go straight
-  double arriving = 0;       // tokens that the ranks of its experts receive from a rank, each once
+  [[nodiscard]] bool straight() const { return travel.straight; }
+  double arriving = 0;  // tokens that the ranks of its experts receive from a rank, each once
 };
 
 // Whether the experts are on the ranks of a tensor-parallel group, which all have the same tokens. With sequence
@@ -64,7 +65,11 @@ Routing routing_of(const Experts& experts, const hardware::Stack& stack, const S
     r.once = {active, limited ? real(experts.active_groups) / real(experts.groups) : 1.0};
     r.arriving = r.sent * r.once.places_reached(real(z.ep)) / active;
   }
-  r.travel = stack.dispatch.straight && r.once.copies == 0.0 && z.ep > 1 ? NodeDispatch{active, 1.0, true} : r.once;
+  r.travel = r.once;
+  if (stack.dispatch.straight && z.decoding && z.ep > 1) {
+    r.once = {};
+    r.travel = {active, 1.0, true};
+  }
   return r;
 }
 
@@ -188,17 +193,20 @@ void append_local(std::vector<Operator>& list, const Model& model, const hardwar
   list.push_back(unpermute(r, z, stack.fusion.elementwise));
 }
 
-// Copies are made before the dispatch and sorted by expert after it, or made in that order at the destination.
+// Copies are made before the dispatch and sorted by expert after it, or made in that order at the destination. Kernels
+// whose copies go straight read tokens, write rows in the order of experts, and add what returns: there are no passes
+// besides them.
 void append_routed(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
   const Routing r = routing_of(model.experts, stack, z);
   if (has_replicated_tokens(stack, z)) {
     append_local(list, model, stack, z, r);
     return;
   }
-  const bool once = r.once.copies > 0.0, reorders = !once && r.local > 1 && z.ep * z.etp > 1;
+  const bool once = r.once.copies > 0.0, before = !once && !r.straight();
+  const bool reorders = before && r.local > 1 && z.ep * z.etp > 1;
   const double gathered = hidden_bytes(r.rows, z);
   const int readers = model.experts.shared_ffn > 0 ? 2 : 1;
-  if (!once) { list.push_back(permute(r, z, readers)); }
+  if (before) { list.push_back(permute(r, z, readers)); }
   list.push_back(crossing("experts.dispatch", Boundary::dispatch, r, stack, z));
   if (once) { list.push_back(permute(r, z, readers)); }
   list.push_back(boundary(OperatorTag::expert_exchange, "experts.enter", Boundary::expert_enter, gathered));
@@ -209,7 +217,7 @@ void append_routed(std::vector<Operator>& list, const Model& model, const hardwa
   list.push_back(boundary(OperatorTag::expert_exchange, "experts.leave", Boundary::expert_leave, gathered));
   if (once) { list.push_back(unpermute(r, z, stack.fusion.elementwise)); }
   list.push_back(crossing("experts.combine", Boundary::combine, r, stack, z));
-  if (!once) { list.push_back(unpermute(r, z, stack.fusion.elementwise)); }
+  if (before) { list.push_back(unpermute(r, z, stack.fusion.elementwise)); }
 }
 
 // One number per token, from its hidden vector. Its input is kept with the router.

@@ -166,21 +166,31 @@ TEST(Experts, tokens_sent_once_are_copied_at_the_destination) {
   EXPECT_EQ(find(layer(tiny_mixture(), part, stack), "experts.permute").forward.bytes, Bytes(128 + 256));
 }
 
-// The same operators and bytes; only the way of the copies differs. A token that is sent once is forwarded.
-TEST(Experts, copies_that_go_straight_are_as_many) {
+// Generated tokens: the same copies and experts, by kernels that also sort and add. Prompts go once to a rank.
+TEST(Experts, copies_of_generated_tokens_go_straight) {
   Stack stack = plain_gradients(), straight = plain_gradients();
   straight.dispatch.straight = true;
-  Slice part = slice(2, 4);
+  straight.dispatch.copies = hardware::TokenCopies::per_node;
+  Slice part = slice(2, 1);
   part.ep = 2;
+  part.pass = Pass::prefill;
+  EXPECT_EQ(find(layer(tiny_mixture(), part, straight), "experts.dispatch").node_dispatch, (NodeDispatch{2.0, 1.0}));
+  part.pass = Pass::decode;
+  part.context = 8;
   const auto list = layer(tiny_mixture(), part, stack), other = layer(tiny_mixture(), part, straight);
-  EXPECT_EQ(names(list), names(other));
   for (const char* name : {"experts.dispatch", "experts.combine"}) {
     EXPECT_EQ(find(list, name).node_dispatch, NodeDispatch());
     EXPECT_EQ(find(other, name).node_dispatch, (NodeDispatch{2.0, 1.0, true}));
     EXPECT_EQ(find(list, name).boundary_bytes, find(other, name).boundary_bytes);
   }
-  straight.dispatch.copies = hardware::TokenCopies::per_node;
-  EXPECT_EQ(find(layer(tiny_mixture(), part, straight), "experts.dispatch").node_dispatch, (NodeDispatch{2.0, 1.0}));
+  EXPECT_EQ(find(list, "experts.in").forward.flops, find(other, "experts.in").forward.flops);
+  EXPECT_THAT(names(list),
+              testing::IsSupersetOf({"experts.permute", "experts.sort", "experts.unsort", "experts.unpermute"}));
+  auto all = names(other);
+  all.erase(all.begin(), std::find(all.begin(), all.end(), "experts.route"));
+  EXPECT_THAT(all, testing::ElementsAre("experts.route", "experts.dispatch", "experts.enter", "experts.in",
+                                        "experts.activation", "experts.out", "experts.leave", "experts.combine",
+                                        "mlp.residual"));
 }
 
 // Between the two fp8 GEMMs: no activation kernel, no cast of its output or gradient. The first GEMM writes 16 x 16
