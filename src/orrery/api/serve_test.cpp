@@ -273,6 +273,11 @@ TEST(ApiServe, copies_of_experts_take_the_memory_of_experts) {
   EXPECT_EQ(copied.plan, "tp 1, attention dp 4, ep 4, redundant experts 4");
   EXPECT_EQ(pool_of(4, 3).plan, copied.plan);  // rounded up
   EXPECT_EQ(pool_of(3, 0).plan, "tp 1, attention dp 3, ep 3, redundant experts 1");
+  ServeRequest whole = one_request("mixtral-8x7b", "dgx-h100", 4);
+  config::add(whole.engine, "redundant_experts", config::integer_node(4));
+  const auto refused = serve(ORRERY_SOURCE_DATA_DIR, whole);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().text(), testing::HasSubstr("--redundant-experts: copies of experts need"));
   EXPECT_NEAR(static_cast<double>(pool_of(3, 0).blocks) / 3.0, static_cast<double>(copied.blocks) / 4.0, 4.0);
 }
 

@@ -57,6 +57,9 @@ void BuiltPool::place_experts() {
 Result<void> BuiltPool::finish() {
   place_experts();
   const PoolInputs& in = inputs_;
+  if (in.settings.redundant_experts > 0 && redundant_experts_ == 0) {
+    return fail({{}, 0, 0, "--redundant-experts"}, "copies of experts need a model with experts, and --ep above 1");
+  }
   if (in.model->is_recommender() || in.model->encoder_layers > 0 || !in.model->has_attention()) {
     return fail({{}, 0, 0, "--model"}, fmt::format("{} is not a decoder that generates tokens", in.model->name));
   }
