@@ -104,17 +104,15 @@ Result<hardware::Cluster> ServingInputs::cluster(const std::string& name, std::i
 
 namespace {
 
-// Stages before the engines, on the machines that they name.
+// Stages outside the engines, on the machines that they name.
 Result<void> add_stages(ServingInputs& inputs, const Scenario& scenario, Deployment& deployment) {
   for (const serving::Stage& stage : scenario.stages) {
-    hardware::Accelerator machine = deployment.pools.front()->inputs().cluster.accelerator;
-    if (!stage.accelerator.empty()) {
-      auto named = inputs.accelerator(stage.accelerator);
-      if (!named) { return tl::make_unexpected(named.error()); }
-      machine = std::move(*named);
+    if (stage.accelerator.empty()) {
+      serving::add_stage(deployment, stage, nullptr);
+      continue;
     }
-    deployment.stages.push_back(serving::on_machine(stage, machine));
-    deployment.fleet.stations.push_back(serving::station_of(deployment.stages.back()));
+    ORRERY_TRY(named, inputs.accelerator(stage.accelerator));
+    serving::add_stage(deployment, stage, &named);
   }
   return {};
 }

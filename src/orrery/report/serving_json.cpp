@@ -65,11 +65,16 @@ Node of_stages(const Serving& s) {
   for (const auto& stage : s.stages) {
     Node json = config::json_object({{"name", stage.name},
                                      {"kind", stage.kind},
+                                     {"place", stage.place},
                                      {"servers", stage.servers},
+                                     {"requests", stage.passed},
                                      {"utilisation", stage.utilisation},
                                      {"mean_batch", stage.mean_batch},
                                      {"mean_inside", stage.mean_inside},
-                                     {"share_of_e2e", stage.share}});
+                                     {"share_of_e2e", stage.share},
+                                     {"usd_per_s", stage.usd_per_second},
+                                     {"power_W", stage.watts}});
+    if (stage.hits) { config::add_fields(json, {{"hits", stage.hits}, {"retrieved_tokens", stage.retrieved_tokens}}); }
     config::add(json, "wait_s", of_distribution(stage.wait));
     config::add(json, "time_s", of_distribution(stage.time));
     append(list, std::move(json));

@@ -59,14 +59,18 @@ struct ServingAutoscale {
   std::int64_t starts = 0, stops = 0;
 };
 
-// A stage of requests before the engines.
+// A stage of requests outside the engines. Distributions are over requests that pass it.
 struct ServingStage {
   std::string name, kind;
+  std::string place;         // "before-prefill", "after-answer", "between-turns"
   std::int64_t servers = 0;  // 0: no queue
+  std::int64_t passed = 0;   // requests, after the warm-up
   double utilisation = 0;    // part of the time in which a server is busy
   double mean_batch = 0, mean_inside = 0;
-  double share = 0;                   // of the mean E2E
+  std::optional<double> share;        // of the mean E2E; none: E2E does not include it
   Distribution wait = {}, time = {};  // wait: for a server; time: in the stage
+  std::optional<std::int64_t> hits, retrieved_tokens;  // of a store: requests, tokens of their prompts
+  std::optional<double> usd_per_second, watts;         // of its servers, if they are known
 };
 
 // Interval of measured / predicted of a metric, of measured deployments that were left out.

@@ -73,10 +73,17 @@ std::uint32_t Engine::new_slot() {
   return slot;
 }
 
-void Engine::arrive(std::int64_t request, Ticks now, bool prefilled) {
+void Engine::arrive(std::int64_t request, Ticks now, std::int64_t retrieved) {
   ORRERY_ASSERT(request >= 0 && now >= 0);
-  const Request& r = workload_.requests[static_cast<std::size_t>(request)];
-  const Waiting waiting{request, prefilled ? 1 : 0, prefilled ? r.input : 0, prefilled};
+  enter({request, 0, 0, false, retrieved});
+}
+
+void Engine::arrive_prefilled(std::int64_t request, Ticks now) {
+  ORRERY_ASSERT(request >= 0 && now >= 0);
+  enter({request, 1, workload_.requests[static_cast<std::size_t>(request)].input, true, 0});
+}
+
+void Engine::enter(const Waiting& waiting) {
   if (poll_ == 1) {
     queue(waiting, false);
     return;
@@ -160,11 +167,12 @@ void Engine::plan_static(Ticks now) {
       const Waiting head = waiting_.front();
       const Request& request = workload_.requests[static_cast<std::size_t>(head.request)];
       Offer offer;
-      offer.tokens = request.input;
+      offer.hit_tokens = head.retrieved;
+      offer.tokens = request.input - head.retrieved;
       offer.own_blocks = blocks_of(request.input + request.output - 1);
       if (offer.own_blocks > available()) { break; }
       waiting_.pop_front();
-      waiting_tokens_ -= request.input;
+      waiting_tokens_ -= tokens_of(head);
       admit(head, offer, now);
       ++static_alive_;
     }

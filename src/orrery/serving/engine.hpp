@@ -7,6 +7,7 @@
 // Left out: beam search, grammar and adapter waits, block reuse of generated tokens by other requests.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -64,9 +65,11 @@ class Engine {
   Engine(const EngineSettings& settings, const EngineShape& shape, StepPrice& price, const Workload& workload,
          std::vector<Outcome>& outcomes);
 
-  // Puts a request in the queue. `prefilled`: its prompt is in the cache already (it comes from a prefill pool), and
-  // its first token is generated. Call wake() when all requests of a moment have arrived.
-  void arrive(std::int64_t request, Ticks now, bool prefilled = false);
+  // Puts a request in the queue. `retrieved`: leading tokens of its prompt whose keys and values come with it from a
+  // store; lost if it is preempted. Call wake() when all requests of a moment have arrived.
+  void arrive(std::int64_t request, Ticks now, std::int64_t retrieved = 0);
+  // Its prompt is in the cache already (it comes from a prefill pool), and its first token is generated.
+  void arrive_prefilled(std::int64_t request, Ticks now);
   void wake(Ticks now);
 
   // When the iterations in progress end; kNever if nothing runs.
@@ -93,6 +96,7 @@ class Engine {
     std::int64_t generated = 0;  // tokens before it was preempted
     std::int64_t kept = 0;       // positions whose keys and values are on the host, or arrive with the request
     bool arrives = false;        // they arrive with the request, whose first token counts when it runs
+    std::int64_t retrieved = 0;  // leading positions that a store has found
   };
   struct Sequence {
     std::int64_t request = 0;
@@ -136,8 +140,10 @@ class Engine {
   }
 
   [[nodiscard]] std::int64_t tokens_of(const Waiting& waiting) const {
-    return workload_.requests[static_cast<std::size_t>(waiting.request)].input + waiting.generated - waiting.kept;
+    const std::int64_t prompt = workload_.requests[static_cast<std::size_t>(waiting.request)].input;
+    return prompt + waiting.generated - std::max(waiting.kept, waiting.retrieved);
   }
+  void enter(const Waiting& waiting);
   void take_blocks(std::int64_t count);
   // Idle blocks of the request's own that it finds again after a preemption: not overwritten since, and whole.
   [[nodiscard]] std::int64_t left_blocks(const Waiting& waiting, std::int64_t shared) const;

@@ -85,7 +85,8 @@ void add_turns(Workload& load, const LoadOptions& options) {
     request.session = static_cast<std::int32_t>(i);
     for (std::size_t turn = 0; turn < turns; ++turn) {
       if (turn > 0) {
-        request.input += request.output + length_of(inputs, options.turn_input, options) + options.added;
+        const std::int64_t added = options.added + options.turn_added;
+        request.input += request.output + length_of(inputs, options.turn_input, options) + added;
         request.output = length_of(outputs, options.output, options);
       }
       load.requests.push_back(request);

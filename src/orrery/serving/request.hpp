@@ -52,7 +52,8 @@ struct Outcome {
   Ticks scheduled = -1;  // start of the first iteration that computes a part of the prompt
   Ticks first = -1;  // end of the iteration that generates the first token; with pools, start of the first decode step
   Ticks last = -1;
-  std::int64_t cached = 0;         // tokens of the prompt found in the prefix cache when it was first scheduled
+  Ticks answered = -1;             // when the client has the answer: the stages behind the last token have ended
+  std::int64_t cached = 0;         // tokens of the prompt that need no computing when it is first scheduled
   std::int64_t cached_blocks = 0;  // blocks of the trace that were found then, a partial last one included
   std::int64_t recomputed = 0;     // tokens computed again after preemptions
   std::int32_t preemptions = 0;

@@ -177,6 +177,31 @@ void check_autoscale(const Scenario& scenario, std::vector<Diagnostic>& found) {
   }
 }
 
+// What stages need of the load.
+void check_stages(const Scenario& scenario, std::vector<Diagnostic>& found) {
+  for (std::size_t i = 0; i < scenario.stages.size(); ++i) {
+    const Stage& stage = scenario.stages[i];
+    const auto wrong = [&](const char* field, std::string message) {
+      found.push_back({{{}, 0, 0, fmt::format("/stages/{}/{}", i, field)}, std::move(message)});
+    };
+    if (scenario.turns > 1) { continue; }
+    if (stage.place == StagePlace::between_turns) {
+      wrong("place", "between-turns needs sessions: give turns of at least 2");
+    }
+    if (stage.kind == StageKind::kv_retrieval && !stage.prefix_tokens) {
+      wrong("prefix_tokens",
+            "is missing: give the tokens that a lookup finds, for example 1024, or turns of at least 2");
+    }
+  }
+}
+
+// Tokens that stages of a place add to a prompt.
+std::int64_t added_tokens(const Scenario& scenario, StagePlace place) {
+  std::int64_t added = 0;
+  for (const Stage& stage : scenario.stages) { added += stage.place == place ? stage.adds_tokens : 0; }
+  return added;
+}
+
 }  // namespace
 
 std::vector<Diagnostic> problems(const Scenario& scenario) {
@@ -219,13 +244,13 @@ std::vector<Diagnostic> problems(const Scenario& scenario) {
     wrong("--turn-tokens", "has an effect with --turns of at least 2 only");
   }
   check_autoscale(scenario, found);
+  check_stages(scenario, found);
   return found;
 }
 
 Result<Workload> workload_of(const Scenario& scenario) {
   const std::int64_t clients = scenario.concurrency.value_or(0);
-  std::int64_t added = 0;
-  for (const Stage& stage : scenario.stages) { added += stage.adds_tokens; }
+  const std::int64_t added = added_tokens(scenario, StagePlace::before_prefill);
   if (!scenario.trace.empty()) {
     TraceOptions options;
     options.requests = scenario.requests;
@@ -254,6 +279,7 @@ Result<Workload> workload_of(const Scenario& scenario) {
   options.prefix_tokens = scenario.prefix_tokens;
   options.turns = scenario.turns;
   options.added = added;
+  options.turn_added = added_tokens(scenario, StagePlace::between_turns);
   options.turn_input = scenario.turn_tokens.value_or(scenario.isl);
   options.seed = static_cast<std::uint64_t>(scenario.seed);
   return generated(options);

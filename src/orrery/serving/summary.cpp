@@ -30,7 +30,7 @@ Times times_of(const Request& request, const Outcome& outcome, double overhead) 
   times.queue = seconds_of(outcome.scheduled - outcome.ready);
   times.prefill = seconds_of(outcome.first - outcome.scheduled);
   times.ttft = seconds_of(outcome.first - request.arrival) + overhead;
-  times.e2e = seconds_of(outcome.last - request.arrival) + overhead;
+  times.e2e = seconds_of(outcome.answered - request.arrival) + overhead;
   const auto later = static_cast<double>(request.output - 1);
   times.tpot = request.output > 1 ? seconds_of(outcome.last - outcome.first) / later : 0.0;
   return times;
@@ -86,19 +86,25 @@ void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, c
   }
 }
 
-void summarise_stages(results::Serving& result, const FleetRun& run, std::size_t skipped, double duration) {
+void summarise_stages(results::Serving& result, const std::vector<StationOptions>& stages, const FleetRun& run,
+                      std::size_t skipped, double duration) {
   for (std::size_t k = 0; k < run.stations.size(); ++k) {
     const StationTotals& totals = run.stations[k];
     results::ServingStage& stage = result.stages[k];
     std::vector<double> waits, times;
     for (std::size_t i = skipped; i < totals.times.size(); ++i) {
-      if (run.outcomes[i].refused) { continue; }
+      if (totals.times[i] < 0) { continue; }
       waits.push_back(seconds_of(totals.waits[i]));
       times.push_back(seconds_of(totals.times[i]));
     }
+    stage.passed = std::ssize(times);
     stage.wait = distribution_of(std::move(waits));
     stage.time = distribution_of(std::move(times));
-    stage.share = part(stage.time.mean, result.e2e.mean);
+    if (stages[k].place != StagePlace::between_turns) { stage.share = part(stage.time.mean, result.e2e.mean); }
+    if (stages[k].store) {
+      stage.hits = totals.hits;
+      stage.retrieved_tokens = totals.retrieved;
+    }
     stage.mean_batch = part(static_cast<double>(totals.served), static_cast<double>(totals.batches));
     stage.mean_inside = part(totals.inside_integral, duration);
     if (stage.servers > 0) { stage.utilisation = part(totals.busy_s, duration * static_cast<double>(stage.servers)); }
@@ -217,7 +223,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   result.prefix_block_hit_rate = block_hits(load, run, skipped);
   summarise_slo(result, attained, run.refused > 0);
   summarise_pools(result, pools, run, result.duration_s);
-  summarise_stages(result, run, skipped, result.duration_s);
+  summarise_stages(result, options.stations, run, skipped, result.duration_s);
 }
 
 Result<std::vector<results::ServiceLevel>> read_slo(std::string_view text) {
