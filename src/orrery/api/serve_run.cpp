@@ -125,6 +125,9 @@ Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeReques
   auto wrong = serving::problems(s);
   if (!wrong.empty()) { return tl::make_unexpected(Failure{std::move(wrong)}); }
   const serving::EngineSettings& engine = settings != nullptr ? *settings : inputs.engine();
+  if (s.branches > 1 && engine.scheduler == serving::Scheduler::static_batch) {
+    return fail({{}, 0, 0, "--branches"}, "is not valid with the static scheduler: its batch has whole prompts only");
+  }
   PreparedServing result;
   if (!s.slo.empty()) {
     ORRERY_TRY(slo, serving::read_slo(s.slo));

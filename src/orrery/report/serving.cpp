@@ -83,6 +83,20 @@ std::string stage_table(const Serving& s) {
   return text;
 }
 
+std::string branches_lines(const Serving& s) {
+  if (!s.branches) { return {}; }
+  const results::ServingBranches& b = *s.branches;
+  const auto generated = static_cast<double>(b.generated_tokens);
+  const std::string waits = b.join < b.count ? fmt::format("the first {}", b.join) : "all";
+  std::string text = fmt::format("Branches    {} of each request, an answer waits for {}; {} tokens generated", b.count,
+                                 waits, grouped(b.generated_tokens));
+  if (b.join < b.count) {
+    text += fmt::format("\n            {} branches cut, with {} tokens ({})", grouped(b.cut), grouped(b.cut_tokens),
+                        percent(static_cast<double>(b.cut_tokens) / generated));
+  }
+  return text + "\n";
+}
+
 std::string hits_text(const Serving& s) {
   const std::string tokens = percent(s.prefix_hit_rate);
   return s.prefix_block_hit_rate
@@ -150,6 +164,7 @@ std::string serving_text(const Serving& s, TextStyle style) {
     text += fmt::format("            {} cache: {} tokens loaded in {}\n", tier.name, grouped(tier.tokens),
                         time(tier.load_s));
   }
+  text += branches_lines(s);
   if (s.autoscale) {
     const results::ServingAutoscale& a = *s.autoscale;
     text += fmt::format(

@@ -100,6 +100,15 @@ Node of_autoscale(const results::ServingAutoscale& a) {
                               {"stops", a.stops}});
 }
 
+Node of_branches(const results::ServingBranches& b) {
+  return config::json_object({{"branches", b.count},
+                              {"join", b.join},
+                              {"generated_tokens", b.generated_tokens},
+                              {"cut_branches", b.cut},
+                              {"cut_tokens", b.cut_tokens},
+                              {"cached_prompt_tokens", b.cached_tokens}});
+}
+
 std::string microseconds(double seconds) { return fmt::format("{:.3f}", 1e6 * seconds); }
 
 }  // namespace
@@ -137,6 +146,7 @@ void add_serving(Node& json, const Serving& s) {
   config::add(json, "pools", of_pools(s));
   if (!s.tiers.empty()) { config::add(json, "cache_tiers", of_tiers(s)); }
   if (s.autoscale) { config::add(json, "autoscale", of_autoscale(*s.autoscale)); }
+  if (s.branches) { config::add(json, "branches", of_branches(*s.branches)); }
   if (!s.stages.empty()) { config::add(json, "stages", of_stages(s)); }
   config::add_fields(json, {{"not_modelled", s.not_modelled}, {"warnings", s.warnings}});
 }

@@ -38,6 +38,10 @@ Engine::Engine(const EngineSettings& settings, const EngineShape& shape, StepPri
       is_end_(settings.prefix_cache ? ids_of(workload) : 0),
       unit_blocks_(blocks_of(workload.block_tokens)) {
   ORRERY_ASSERT(shape.tiers.size() <= kTiers);
+  if (workload.branches > 1) {
+    ORRERY_ASSERT(settings.scheduler != Scheduler::static_batch && !shape.prefill_only);
+    branches_ended_.resize(static_cast<std::size_t>(workload.arriving()));
+  }
   ORRERY_ASSERT(shape.blocks > 0 && settings.max_batched_tokens > 0 && settings.max_sequences > 0);
 }
 
@@ -292,7 +296,9 @@ void Engine::advance() {
     ++totals_.mixed_iterations;
     totals_.prefill_s += time;
     finish_chunks();
+    if (!forking_.empty()) { queue_branches(); }
   }
+  if (!joined_.empty()) { cut_branches(); }
   with_decodes_ = false;
   look(mixed || running() == 0);
   plan(now);
@@ -307,7 +313,10 @@ void Engine::finish_chunks() {
     Outcome& outcome = outcomes_[static_cast<std::size_t>(s.request)];
     ++s.generated;
     ++totals_.generated;
-    if (s.generated == 1) { outcome.first = streamed_; }
+    if (s.generated == 1) {
+      outcome.first = streamed_;
+      if (!branches_ended_.empty() && s.request < workload_.arriving()) { forking_.push_back(s.request); }
+    }
     std::erase(prefilling_, planned.slot);
     s.decodes = true;
     join(planned.slot);
@@ -330,18 +339,26 @@ void Engine::join(std::uint32_t slot) {
 
 void Engine::leave(std::uint32_t slot) {
   Sequence& s = slots_[slot];
-  ended_.push_back(s.request);
   outcomes_[static_cast<std::size_t>(s.request)].last = streamed_;
+  if (branches_ended_.empty()) {
+    ended_.push_back(s.request);
+  } else {
+    end_branch(s.request);
+  }
   if (settings_.scheduler == Scheduler::static_batch) {  // its place computes on until the batch has ended
     --static_alive_;
   } else {
-    --phases_[static_cast<std::size_t>(phase_of(s))];
-    contexts_ -= context_of(s);
-    shared_ -= s.shared;
-    ungenerated_ -= s.joined + outputs_left(s);
-    --decodes_;
+    stop_decoding(s);
   }
   left_.free(release(s));
+}
+
+void Engine::stop_decoding(const Sequence& s) {
+  --phases_[static_cast<std::size_t>(phase_of(s))];
+  contexts_ -= context_of(s);
+  shared_ -= s.shared;
+  ungenerated_ -= s.joined + outputs_left(s);
+  --decodes_;
 }
 
 std::int64_t Engine::release(Sequence& s) {

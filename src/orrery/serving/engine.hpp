@@ -4,6 +4,9 @@
 // An event is an iteration whose composition differs from the one before. Between them all running sequences advance in
 // lock step, so a jump over many decode iterations has a closed form, exact because the clock is an integer.
 //
+// A request may have branches: when its prompt is computed, further sequences over it enter the queue in front. They
+// are prompts like others, so what they share is what the prefix cache has: whole blocks of the prompt, held once.
+//
 // Left out: beam search, grammar and adapter waits, block reuse of generated tokens by other requests.
 #pragma once
 
@@ -39,7 +42,8 @@ struct EngineTotals {
   std::int64_t prefilled = 0;  // tokens of prompts that were computed, again ones included
   std::int64_t preemptions = 0;
   std::int64_t peak_blocks = 0;
-  double busy_s = 0, prefill_s = 0;  // prefill_s: of iterations with parts of prompts
+  std::int64_t cut_branches = 0, cut_tokens = 0;  // branches that no answer waited for, and what they had generated
+  double busy_s = 0, prefill_s = 0;               // prefill_s: of iterations with parts of prompts
   double running_integral = 0, block_integral = 0;
   std::array<std::int64_t, kTiers> tier_tokens{};  // loaded from each tier
   std::array<double, kTiers> tier_s{};             // that iterations waited for them
@@ -129,6 +133,9 @@ class Engine {
   }
   [[nodiscard]] std::int64_t context_of(const Sequence& s) const { return s.joined_context + step_ - s.joined; }
   [[nodiscard]] std::int64_t phase_of(const Sequence& s) const;
+  [[nodiscard]] std::int64_t generated_by(const Sequence& s) const {
+    return s.decodes ? s.generated + step_ - s.joined : s.generated;
+  }
   // Decode steps from when it began to its last token.
   [[nodiscard]] std::int64_t outputs_left(const Sequence& s) const {
     return workload_.requests[static_cast<std::size_t>(s.request)].output - s.generated;
@@ -144,6 +151,9 @@ class Engine {
     return prompt + waiting.generated - std::max(waiting.kept, waiting.retrieved);
   }
   void enter(const Waiting& waiting);
+  [[nodiscard]] Ticks arrival_of(std::int64_t sequence) const {
+    return workload_.requests[static_cast<std::size_t>(workload_.request_of(sequence))].arrival;
+  }
   void take_blocks(std::int64_t count);
   // Idle blocks of the request's own that it finds again after a preemption: not overwritten since, and whole.
   [[nodiscard]] std::int64_t left_blocks(const Waiting& waiting, std::int64_t shared) const;
@@ -184,6 +194,12 @@ class Engine {
   void finish_chunks();
   void join(std::uint32_t slot);
   void leave(std::uint32_t slot);
+  void stop_decoding(const Sequence& sequence);
+  // engine_branches.cpp
+  void queue_branches();
+  void end_branch(std::int64_t sequence);
+  void cut_branches();
+  void cut_running(std::uint32_t slot);
   // Its own blocks, which are free then.
   std::int64_t release(Sequence& sequence);
   std::uint32_t new_slot();
@@ -240,6 +256,9 @@ class Engine {
   std::vector<Planned> planned_;
   std::vector<Chunk> chunks_;
   std::vector<std::int64_t> ended_;
+  std::vector<std::int64_t> forking_;         // requests with branches whose prompt was computed in this iteration
+  std::vector<std::int64_t> joined_;          // requests of which branches are to be cut
+  std::vector<std::int32_t> branches_ended_;  // [request]; empty: no branches
   EngineTotals totals_;
 };
 

@@ -18,7 +18,8 @@ void Engine::queue(const Waiting& waiting, bool front) {
     const Request& x = workload_.requests[static_cast<std::size_t>(a.request)];
     const Request& y = workload_.requests[static_cast<std::size_t>(b.request)];
     if (x.priority != y.priority) { return x.priority < y.priority; }
-    return x.arrival != y.arrival ? x.arrival < y.arrival : a.request < b.request;
+    const Ticks p = arrival_of(a.request), q = arrival_of(b.request);
+    return p != q ? p < q : a.request < b.request;
   };
   waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), waiting, before), waiting);
 }
@@ -238,7 +239,7 @@ void Engine::preempt_last() {
   Sequence& s = slots_[slot];
   Outcome& outcome = outcomes_[static_cast<std::size_t>(s.request)];
   const std::int64_t context = s.decodes ? context_of(s) : s.computed;
-  Waiting waiting{s.request, s.decodes ? s.generated + step_ - s.joined : s.generated, 0, false, 0};
+  Waiting waiting{s.request, generated_by(s), 0, false, 0};
   ++outcome.preemptions;
   ++totals_.preemptions;
   const bool swaps = settings_.preemption == Preemption::swap && s.decodes;
@@ -249,11 +250,7 @@ void Engine::preempt_last() {
     outcome.recomputed += context;
   }
   if (s.decodes) {
-    --phases_[static_cast<std::size_t>(phase_of(s))];
-    contexts_ -= context;
-    shared_ -= s.shared;
-    ungenerated_ -= s.joined + outputs_left(s);
-    --decodes_;
+    stop_decoding(s);
   } else {
     std::erase(prefilling_, slot);
     std::erase_if(planned_, [&](const Planned& planned) { return planned.slot == slot; });

@@ -25,7 +25,7 @@ Workload load_of(std::int64_t requests, double rate, std::int64_t input, std::in
   return generated(options);
 }
 
-RandomCase random_case() {
+RandomCase random_case(std::int64_t branches) {
   RandomCase c;
   LoadOptions options;
   options.requests = *rc::gen::inRange<std::int64_t>(1, 60);
@@ -43,6 +43,7 @@ RandomCase random_case() {
     options.prefix_groups = 3;
     options.prefix_tokens = 96;
   }
+  options.branches = options.join = branches;
   c.load = generated(options);
   auto& s = c.fleet.settings;
   s.scheduler = *rc::gen::element(Scheduler::mixed, Scheduler::prefill_first);

@@ -23,6 +23,7 @@ class FleetSimulation {
  public:
   FleetSimulation(Workload& load, const std::vector<Pool>& pools, const FleetOptions& options)
       : load_(load), options_(options), stations_(options.stations, load, options.seed) {
+    arriving_ = load.arriving();
     run_.outcomes.resize(load.requests.size());
     std::int32_t first = 0;
     for (const Pool& pool : pools) {
@@ -39,7 +40,8 @@ class FleetSimulation {
       for (Front& front : fronts_) {
         if (!front.engine(0).can_hold(load_.requests[i])) {
           const Request& r = load_.requests[i];
-          return fail(fmt::format("request {} has {} + {} tokens: the cache of an engine holds {}", i + 1, r.input,
+          const std::int64_t number = load_.request_of(static_cast<std::int64_t>(i)) + 1;
+          return fail(fmt::format("request {} has {} + {} tokens: the cache of an engine holds {}", number, r.input,
                                   r.output, front.engine(0).blocks() * front.block_tokens()));
         }
       }
@@ -100,7 +102,7 @@ class FleetSimulation {
     for (std::int64_t client = 0; client < load_.clients && has_next(); ++client) { timed_.push({0, take_next()}); }
   }
 
-  [[nodiscard]] bool has_next() const { return next_ < std::ssize(load_.requests); }
+  [[nodiscard]] bool has_next() const { return next_ < arriving_; }
 
   // The next request that follows no other one.
   std::int64_t take_next() {
@@ -270,7 +272,7 @@ class FleetSimulation {
     Engine& engine = front.engine(i);
     engine.advance();
     for (const std::int64_t request : engine.ended()) {
-      const Ticks last = run_.outcomes[static_cast<std::size_t>(request)].last;
+      const Ticks last = end_of(run_.outcomes, request).last;
       if (is_last && last > due.at) {
         answers_.push({last, request});
       } else if (is_last) {
@@ -289,7 +291,7 @@ class FleetSimulation {
   // The client has its answer.
   void end(std::int64_t request, Ticks now) {
     Outcome& outcome = run_.outcomes[static_cast<std::size_t>(request)];
-    outcome.answered = std::max(outcome.last, now);
+    outcome.answered = std::max(end_of(run_.outcomes, request).last, now);
     run_.end = now;
     ++ended_;
     count(-1, now);
@@ -351,6 +353,7 @@ class FleetSimulation {
   std::vector<Ticks> scheduled_, sending_;
   std::vector<std::size_t> woken_;
   std::vector<std::int32_t> waits_for_;  // [request], if some follow others
+  std::int64_t arriving_ = 0;            // requests, without further branches
   std::int64_t next_ = 0, in_system_ = 0, ended_ = 0, events_ = 0;
   Ticks counted_ = 0;
 };

@@ -14,8 +14,8 @@ constexpr double kLongestTime = 1e5;           // of a draw, in seconds
 
 // [request]: tokens of the prompt and answer of the turn before it.
 std::vector<std::int64_t> earlier_tokens(const Workload& load) {
-  std::vector<std::int64_t> tokens(load.requests.size());
-  for (std::size_t i = 0; i < load.requests.size(); ++i) {
+  std::vector<std::int64_t> tokens(static_cast<std::size_t>(load.arriving()));
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
     for (const std::uint32_t follower : load.followers_of(static_cast<std::int64_t>(i))) {
       tokens[follower] = std::max(tokens[follower], load.requests[i].input + load.requests[i].output);
     }
@@ -26,7 +26,7 @@ std::vector<std::int64_t> earlier_tokens(const Workload& load) {
 }  // namespace
 
 Stations::Stations(const std::vector<StationOptions>& options, const Workload& load, std::uint64_t seed) {
-  const std::size_t requests = load.requests.size();
+  const auto requests = static_cast<std::size_t>(load.arriving());
   for (const StationOptions& one : options) {
     Station station;
     station.options = one;
@@ -50,7 +50,7 @@ void Stations::link_places() {
 
 void Stations::draw(std::size_t number, const Workload& load, std::uint64_t seed) {
   Station& station = stations_[number];
-  const std::size_t requests = load.requests.size();
+  const auto requests = static_cast<std::size_t>(load.arriving());
   Draws draws(seed, kStationDraws + number);
   if (station.options.fixed_cv > 0) {
     const double variance = std::log(1.0 + station.options.fixed_cv * station.options.fixed_cv);
