@@ -62,6 +62,7 @@ struct Stage {
 //             IVF: reads lists x dimensions x 4 B, shared, and vectors x probed / lists x vector_bytes for each
 //             request, computes 2 x dimensions x (lists + vectors x probed / lists);
 //             HNSW: ef x log2(vectors / shards) random reads of vector_bytes for each request, each of read_latency
+//             and, if a bandwidth is known, its bytes
 //   kv_retrieval  prefix tokens x token_bytes / bandwidth on a hit
 [[nodiscard]] StationOptions station_of(const Stage& stage, Bytes token_bytes = Bytes(0));
 
