@@ -289,7 +289,7 @@ TEST(Stages, a_graph_search_is_random_reads) {
 }
 
 // USearch on 64 cores of a Graviton 3, 10^6 vectors of 256 floats: 228,422, 131,654 and 69,065 searches a second with ef
-// 32, 64 and 128 (BENCHMARKS.md, unum-cloud/usearch@0a17e81850). A server is a core.
+// 32, 64 and 128 (benchmarks of unum-cloud/usearch@0a17e81850). A server is a core.
 TEST(Stages, a_graph_search_takes_as_long_as_published_ones) {
   Stage stage;
   stage.kind = StageKind::retrieve;
