@@ -288,8 +288,8 @@ TEST(Stages, a_graph_search_is_random_reads) {
   EXPECT_NEAR(seconds_of(station_of(stage).time_of(1)), 2500 * 102.56e-9, 1e-12);
 }
 
-// USearch on 64 cores of a Graviton 3, 10^6 vectors of 256 floats: 228,422, 131,654 and 69,065 searches a second with ef
-// 32, 64 and 128 (benchmarks of unum-cloud/usearch@0a17e81850). A server is a core.
+// USearch on 64 cores of a Graviton 3, 10^6 vectors of 256 floats: 228,422, 131,654 and 69,065 searches a second with
+// ef 32, 64 and 128 (benchmarks of unum-cloud/usearch@0a17e81850). A server is a core.
 TEST(Stages, a_graph_search_takes_as_long_as_published_ones) {
   Stage stage;
   stage.kind = StageKind::retrieve;
