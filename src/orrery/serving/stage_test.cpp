@@ -11,6 +11,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "orrery/core/test_effort.hpp"
+#include "orrery/serving/scenario.hpp"
 #include "orrery/serving/test_cases.hpp"
 
 namespace orrery::serving::stage_test {
@@ -249,6 +250,27 @@ TEST(Stores, hits_are_as_frequent_as_the_hit_rate) {
   const FleetRun run = fleet.run(load);
   const auto n = static_cast<double>(count);
   EXPECT_NEAR(static_cast<double>(run.stations[0].hits) / n, 0.3, 3 * std::sqrt(0.3 * 0.7 / n));
+}
+
+// Retrieved passages of 100 tokens are in every prompt, and stay in it; results of a tool of 30 tokens in the next one.
+TEST(Stages, tokens_of_stages_are_in_the_prompts_that_follow) {
+  Scenario scenario;
+  scenario.rate = 1.0;
+  scenario.isl = 50;
+  scenario.osl = 10;
+  scenario.turns = 3;
+  scenario.requests = 3;
+  scenario.turn_tokens = 20;
+  Stage search, tool;
+  search.adds_tokens = 100;
+  tool.adds_tokens = 30;
+  tool.place = StagePlace::between_turns;
+  scenario.stages = {search, tool};
+  const auto load = workload_of(scenario);
+  ASSERT_TRUE(load.has_value());
+  EXPECT_EQ(load->requests[0].input, 50 + 100);
+  EXPECT_EQ(load->requests[1].input, 150 + 10 + 20 + 100 + 30);
+  EXPECT_EQ(load->requests[2].input, 310 + 10 + 20 + 100 + 30);
 }
 
 // 10^8 vectors of 1,024 components in 2 B, 1 TB/s: a flat scan reads 204.8 GB in 204.8 ms whatever the batch. IVF with
