@@ -268,6 +268,12 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
   }
   if (!deployment.stages.empty()) {
     list.emplace_back("transfers between stages over the network");
+    const bool has_store = std::any_of(deployment.stages.begin(), deployment.stages.end(),
+                                       [](const Stage& stage) { return stage.kind == StageKind::kv_retrieval; });
+    if (has_store) {
+      list.emplace_back(
+          "blocks that a device has already and a store need not send; hits that depend on earlier requests");
+    }
     for (std::string& line : stages_left_out(deployment)) { list.push_back(std::move(line)); }
   }
   bool tiers = false;
@@ -341,6 +347,9 @@ Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
   }
   if (powered && result.output_tokens_per_s > 0) { result.joules_per_token = watts / result.output_tokens_per_s; }
   result.not_modelled = not_modelled(deployment);
+  if (load.branches > 1) {
+    result.not_modelled.emplace_back("branches that fork from each other (trees, beam search)");
+  }
   return result;
 }
 

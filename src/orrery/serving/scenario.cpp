@@ -120,7 +120,7 @@ void add_load(Record<Scenario>& record) {
                 "of all are distributed as osl",
                 {.min = 1, .max = 10'000})
       .optional("join", &S::join,
-                "branches that an answer waits for; the others are cut when they have ended; default: all",
+                "branches that an answer waits for; when these have ended, the others are cut; default: all",
                 {.min = 1, .max = 10'000})
       .optional("requests", &S::requests, "requests of the run; default: 1,000, ten for each client, or the trace",
                 {.min = 1, .max = kMostRequests})
