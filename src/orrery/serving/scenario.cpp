@@ -204,6 +204,13 @@ void check_stages(const Scenario& scenario, std::vector<Diagnostic>& found) {
   }
 }
 
+// Of a run without a trace. If the number is not given: 1,000, or ten for each client and turn.
+std::int64_t requests_of(const Scenario& scenario) {
+  constexpr std::int64_t kUsual = 1000, kPerClient = 10;
+  const std::int64_t clients = scenario.concurrency.value_or(0);
+  return scenario.requests.value_or(clients > 0 ? kPerClient * clients * scenario.turns : kUsual);
+}
+
 void check_branches(const Scenario& scenario, std::vector<Diagnostic>& found) {
   const auto wrong = [&](const char* flag, std::string message) {
     found.push_back({{{}, 0, 0, flag}, std::move(message)});
@@ -219,7 +226,7 @@ void check_branches(const Scenario& scenario, std::vector<Diagnostic>& found) {
   if (scenario.disaggregated()) {
     wrong("--branches", "is not valid with --prefill-replicas: branches share the prompt in the cache of one engine");
   }
-  const std::int64_t requests = scenario.requests.value_or(1000);
+  const std::int64_t requests = requests_of(scenario);
   if (requests > kMostSequences / scenario.branches) {
     wrong("--branches", fmt::format("{} branches of {} requests are more than {} sequences", scenario.branches,
                                     grouped(requests), grouped(kMostSequences)));
@@ -297,8 +304,7 @@ Result<Workload> workload_of(const Scenario& scenario, std::int64_t block_tokens
     return load;
   }
   LoadOptions options;
-  constexpr std::int64_t kUsual = 1000, kPerClient = 10;
-  options.requests = scenario.requests.value_or(clients > 0 ? kPerClient * clients * scenario.turns : kUsual);
+  options.requests = requests_of(scenario);
   options.rate = scenario.rate.value_or(0.0);
   options.cv = scenario.cv;
   options.clients = clients;
