@@ -65,11 +65,16 @@ Node of_stages(const Serving& s) {
   for (const auto& stage : s.stages) {
     Node json = config::json_object({{"name", stage.name},
                                      {"kind", stage.kind},
+                                     {"place", stage.place},
                                      {"servers", stage.servers},
+                                     {"requests", stage.passed},
                                      {"utilisation", stage.utilisation},
                                      {"mean_batch", stage.mean_batch},
                                      {"mean_inside", stage.mean_inside},
-                                     {"share_of_e2e", stage.share}});
+                                     {"share_of_e2e", stage.share},
+                                     {"usd_per_s", stage.usd_per_second},
+                                     {"power_W", stage.watts}});
+    if (stage.hits) { config::add_fields(json, {{"hits", stage.hits}, {"retrieved_tokens", stage.retrieved_tokens}}); }
     config::add(json, "wait_s", of_distribution(stage.wait));
     config::add(json, "time_s", of_distribution(stage.time));
     append(list, std::move(json));
@@ -93,6 +98,15 @@ Node of_autoscale(const results::ServingAutoscale& a) {
                               {"gpu_hours", a.gpu_hours},
                               {"starts", a.starts},
                               {"stops", a.stops}});
+}
+
+Node of_branches(const results::ServingBranches& b) {
+  return config::json_object({{"branches", b.count},
+                              {"join", b.join},
+                              {"generated_tokens", b.generated_tokens},
+                              {"cut_branches", b.cut},
+                              {"cut_tokens", b.cut_tokens},
+                              {"cached_prompt_tokens", b.cached_tokens}});
 }
 
 std::string microseconds(double seconds) { return fmt::format("{:.3f}", 1e6 * seconds); }
@@ -132,6 +146,7 @@ void add_serving(Node& json, const Serving& s) {
   config::add(json, "pools", of_pools(s));
   if (!s.tiers.empty()) { config::add(json, "cache_tiers", of_tiers(s)); }
   if (s.autoscale) { config::add(json, "autoscale", of_autoscale(*s.autoscale)); }
+  if (s.branches) { config::add(json, "branches", of_branches(*s.branches)); }
   if (!s.stages.empty()) { config::add(json, "stages", of_stages(s)); }
   config::add_fields(json, {{"not_modelled", s.not_modelled}, {"warnings", s.warnings}});
 }
@@ -171,15 +186,16 @@ std::string serving_curve_json(const results::ServingCurve& curve) {
 std::string serving_requests_csv(const Serving& s) {
   std::string text =
       "request,engine,arrival_s,scheduled_s,first_token_s,last_token_s,input_tokens,output_tokens,cached_tokens,"
-      "preemptions\n";
+      "preemptions,answered_s\n";
   for (std::size_t i = 0; i < s.each.size(); ++i) {
     const auto& r = s.each[i];
     if (r.refused) {
-      text += fmt::format("{},,{:.9f},,,,{},{},,\n", i + 1, r.arrival_s, r.input, r.output);
+      text += fmt::format("{},,{:.9f},,,,{},{},,,\n", i + 1, r.arrival_s, r.input, r.output);
       continue;
     }
-    text += fmt::format("{},{},{:.9f},{:.9f},{:.9f},{:.9f},{},{},{},{}\n", i + 1, r.engine, r.arrival_s, r.scheduled_s,
-                        r.first_token_s, r.last_token_s, r.input, r.output, r.cached, r.preemptions);
+    text += fmt::format("{},{},{:.9f},{:.9f},{:.9f},{:.9f},{},{},{},{},{:.9f}\n", i + 1, r.engine, r.arrival_s,
+                        r.scheduled_s, r.first_token_s, r.last_token_s, r.input, r.output, r.cached, r.preemptions,
+                        r.answered_s);
   }
   return text;
 }

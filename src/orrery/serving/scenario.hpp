@@ -44,6 +44,8 @@ struct Scenario {
   std::int64_t prefix_groups = 0, prefix_tokens = 0, trace_block_tokens = 512;
   std::int64_t turns = 1;
   std::optional<std::int64_t> turn_tokens;
+  std::int64_t branches = 1;
+  std::optional<std::int64_t> join;  // none: all branches
   std::optional<std::int64_t> requests;
   Seconds think;
   double warm_up = 0.0;
@@ -74,8 +76,8 @@ struct Scenario {
 // Errors between fields: no load, two loads, devices that the degrees do not divide.
 [[nodiscard]] std::vector<Diagnostic> problems(const Scenario& scenario);
 
-// Requests of the scenario's load.
-[[nodiscard]] Result<Workload> workload_of(const Scenario& scenario);
+// Requests of the scenario's load. `block_tokens`: of the engines' caches; requests share whole blocks.
+[[nodiscard]] Result<Workload> workload_of(const Scenario& scenario, std::int64_t block_tokens = kPrefixBlock);
 // "8 requests/s (Poisson), 1,024 in, 128 out".
 [[nodiscard]] std::string load_text(const Scenario& scenario);
 

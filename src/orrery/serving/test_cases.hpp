@@ -16,7 +16,7 @@ struct RandomCase {
   Workload load;
 };
 
-// Draws of RapidCheck: call it in a property.
-[[nodiscard]] RandomCase random_case();
+// Draws of RapidCheck: call it in a property. `branches`: of each request.
+[[nodiscard]] RandomCase random_case(std::int64_t branches = 1);
 
 }  // namespace orrery::serving::engine_test
