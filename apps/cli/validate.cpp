@@ -26,6 +26,8 @@ constexpr const char* kFooter = R"(Examples
 A table has the columns of training.csv, dlrm_moe.csv, inference.csv, kernels.csv or collectives.csv in data/measurements;
 the header decides the kind of table. So do tables of whole training runs (gpu_hours, energy_mwh, carbon_t) and of training
 over wide areas (inner_steps, metric, value), whose figures are predicted one by one. Measured columns have no effect on predictions; their cells may be empty.
+A serving table (docs/models/serving.md: ttft_p50_ms, tpot_p50_ms, output_tokens_per_s, and the deployment and its load)
+has a prediction for each metric, in the metric's unit, in the columns measured and predicted of --out.
 A table with the columns id, args and measured_s (and, if you like, source) has a command in each row: args are the words
 after "orrery", such as estimate --model llama-3.1-8b --cluster dgx-h100 --devices 8 --global-batch 64 --seq 8192.
 Exit codes: 0 done, 2 bad input, 3 internal error.

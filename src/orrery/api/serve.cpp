@@ -1,5 +1,6 @@
 #include "orrery/api/serve.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <string_view>
@@ -7,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "orrery/api/serve_run.hpp"
+#include "orrery/core/error.hpp"
 #include "orrery/estimate/spread.hpp"
 
 namespace orrery::api {
@@ -17,7 +19,18 @@ Result<PreparedServing> prepared(const std::string& data_directory, const ServeR
   auto wrong = serving::problems(request.scenario);
   if (!wrong.empty()) { return tl::make_unexpected(Failure{std::move(wrong)}); }
   ORRERY_TRY(inputs, ServingInputs::read(data_directory, request));
-  return prepare_serving(*inputs, request);
+  ORRERY_TRY(ready, prepare_serving(*inputs, request));
+  const auto& pools = ready.deployment->pools;
+  const bool wanted = std::any_of(pools.begin(), pools.end(),
+                                  [](const auto& pool) { return pool->inputs().settings.redundant_experts > 0; });
+  const bool held =
+      std::any_of(pools.begin(), pools.end(), [](const auto& pool) { return pool->redundant_experts() > 0; });
+  if (wanted && !held) {
+    return fail({{}, 0, 0, "--redundant-experts"},
+                fmt::format("extra copies of experts need a model with experts, and --ep{} above 1",
+                            pools.size() > 1 ? " or --prefill-ep" : ""));
+  }
+  return ready;
 }
 
 }  // namespace

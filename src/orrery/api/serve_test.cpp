@@ -278,7 +278,7 @@ TEST(ApiServe, copies_of_experts_take_the_memory_of_experts) {
   config::add(whole.engine, "redundant_experts", config::integer_node(4));
   const auto refused = serve(ORRERY_SOURCE_DATA_DIR, whole);
   ASSERT_FALSE(refused);
-  EXPECT_THAT(refused.error().text(), testing::HasSubstr("--redundant-experts: copies of experts need"));
+  EXPECT_THAT(refused.error().text(), testing::HasSubstr("--redundant-experts: extra copies of experts need"));
   EXPECT_NEAR(static_cast<double>(pool_of(3, 0).blocks) / 3.0, static_cast<double>(copied.blocks) / 4.0, 4.0);
 }
 

@@ -57,9 +57,6 @@ void BuiltPool::place_experts() {
 Result<void> BuiltPool::finish() {
   place_experts();
   const PoolInputs& in = inputs_;
-  if (in.settings.redundant_experts > 0 && redundant_experts_ == 0) {
-    return fail({{}, 0, 0, "--redundant-experts"}, "copies of experts need a model with experts, and --ep above 1");
-  }
   if (in.model->is_recommender() || in.model->encoder_layers > 0 || !in.model->has_attention()) {
     return fail({{}, 0, 0, "--model"}, fmt::format("{} is not a decoder that generates tokens", in.model->name));
   }
@@ -99,11 +96,12 @@ Result<void> BuiltPool::finish() {
   shape_.blocks =
       in.settings.blocks > 0 ? in.settings.blocks : static_cast<std::int64_t>(std::max(0.0, left / block)) * ranks;
   if (shape_.blocks <= 0) {
-    return fail({{}, 0, 0, in.prefill_only ? "--prefill-tp" : "--tp"},
-                fmt::format("{} does not fit: weights take {} of the {} that the engine uses of {}; give more "
-                            "accelerators to an engine (tp, pp), or a narrower --weight-format",
-                            in.model->name, config::format_bytes(memory_.weights), config::format_bytes(usable),
-                            in.cluster.accelerator.name));
+    return fail(
+        {{}, 0, 0, in.prefill_only ? "--prefill-tp" : "--tp"},
+        fmt::format("{} does not fit: weights take {} of the {} that the engine uses of {}; give more "
+                    "accelerators to an engine (tp, pp), or a narrower --weight-format{}",
+                    in.model->name, config::format_bytes(memory_.weights), config::format_bytes(usable),
+                    in.cluster.accelerator.name, redundant_experts_ > 0 ? ", or fewer --redundant-experts" : ""));
   }
   shape_.prompt_host = ticks_of(in.settings.prompt_host);
   shape_.token_host = in.prefill_only ? 0 : ticks_of(in.settings.token_host);

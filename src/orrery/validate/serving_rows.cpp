@@ -92,6 +92,12 @@ std::string profile_of(const ServingRow& row) {
   return is_old_vllm(row) ? "vllm-v0" : "vllm-v1";
 }
 
+constexpr std::int64_t kMostDevices = 100'000;
+
+std::string too_many(const char* what, std::int64_t count) {
+  return fmt::format("{} {} are more than the {} that are simulated", count, what, kMostDevices);
+}
+
 // Degrees of a worker on `gpus` devices. dp_attn is a flag in tables of InferenceX, and else a degree.
 serving::Degrees degrees_of(const ServingRow& row, std::int64_t gpus, std::optional<std::int64_t> tp,
                             std::optional<std::int64_t> ep, std::optional<std::int64_t> dp_attn) {
@@ -243,7 +249,11 @@ class RowRun {
 
   std::string add_pools() {
     if (row_.mode == "disagg") { return add_disaggregated(); }
+    if (!row_.mode.empty() && row_.mode != "agg") {
+      return fmt::format("mode {} is not known; valid: agg, disagg", quote(row_.mode));
+    }
     if (!row_.gpus) { return "not stated: gpus"; }
+    if (*row_.gpus > kMostDevices) { return too_many("gpus", *row_.gpus); }
     std::int64_t replicas = row_.replicas.value_or(1), of_engine = *row_.gpus / std::max<std::int64_t>(1, replicas);
     if (!row_.tp && !row_.dp_attn && !row_.replicas) {
       const auto precision = precision_of(row_.precision, StackFacts{}, accelerator_);
@@ -262,6 +272,7 @@ class RowRun {
   std::string add_disaggregated() {
     const std::int64_t p = row_.prefill_workers.value_or(0), d = row_.decode_workers.value_or(0);
     if (p < 1 || d < 1) { return "not stated: prefill_workers, decode_workers"; }
+    if (std::max(p, d) > kMostDevices) { return too_many("workers of a pool", std::max(p, d)); }
     const auto gpus = [](std::optional<std::int64_t> all, std::optional<std::int64_t> tp, std::int64_t workers) {
       return all ? std::max<std::int64_t>(1, *all / workers) : tp.value_or(1);
     };
@@ -296,6 +307,10 @@ class RowRun {
     constexpr double kUsualSpread = 0.7;  // of lengths of data sets, unverified
     if (is_mean) { options.length_cv = kUsualSpread; }
     const double load = row_.load.value_or(0.0) / static_cast<double>(share_);
+    constexpr double kMostClients = 1e6;
+    if (row_.load_kind != "poisson_rate" && load > kMostClients) {
+      return skip(fmt::format("load: more than {:.0f} clients are not simulated", kMostClients));
+    }
     constexpr std::int64_t kMostRequests = 6000, kPerClient = 10, kWarmUp = 2, kOffline = 3000;
     if (row_.load_kind == "concurrency") {
       options.clients = whole(load);

@@ -99,6 +99,21 @@ TEST(served, prompts_that_repeat_are_computed_once) {
   EXPECT_NEAR(fast->prefix_hit_rate, 1.0 - kNew, 0.01);
 }
 
+// What nobody measured is refused before it is simulated.
+TEST(served, rows_that_cannot_be_simulated_say_why) {
+  ServingRow row = evaluated("vllm", "0.12.0", "H100-SXM");
+  row.mode = "mixed";
+  EXPECT_EQ(served(row, ORRERY_SOURCE_DATA_DIR).error(), "mode \"mixed\" is not known; valid: agg, disagg");
+  row.mode = "disagg";
+  row.prefill_workers = 100'000'000;
+  row.decode_workers = row.prefill_tp = row.decode_tp = 1;
+  EXPECT_EQ(served(row, ORRERY_SOURCE_DATA_DIR).error(),
+            "100000000 workers of a pool are more than the 100000 that are simulated");
+  row = evaluated("vllm", "0.12.0", "H100-SXM");
+  row.load = 1e9;
+  EXPECT_EQ(served(row, ORRERY_SOURCE_DATA_DIR).error(), "load: more than 1000000 clients are not simulated");
+}
+
 // Figures with a range have one in the shipped table. An open loop below saturation has the throughput that arrives.
 TEST(served, figures_have_the_ranges_of_their_kind) {
   const auto spreads = estimate::load_spreads(ORRERY_SOURCE_DATA_DIR);
