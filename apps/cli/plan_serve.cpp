@@ -95,8 +95,10 @@ Result<api::ServePlanRequest> plan_request(const Options& options) {
                 "is not valid here; give --rate or a trace to get the number of "
                 "accelerators, or --devices to get the highest rate");
   }
-  if (s.admission_limit > 0 || s.autoscale_min) {
-    return fail(flag_place(s.autoscale_min ? "--autoscale-min" : "--admission-limit"),
+  if (s.admission_limit > 0 || s.autoscale_min || s.prefill_autoscale_min) {
+    return fail(flag_place(s.autoscale_min           ? "--autoscale-min"
+                           : s.prefill_autoscale_min ? "--prefill-autoscale-min"
+                                                     : "--admission-limit"),
                 "is not valid here: the search has fixed fleets that serve every request");
   }
   request.for_traffic = s.rate || (!s.trace.empty() && !s.devices);
@@ -198,7 +200,7 @@ Command plan_serve_command() {
   command.positional({"SCENARIO", "", "YAML with the fields below", ""},
                      [options](const std::string& text) { options->serve.file(text); });
   command.option({"--task", "NAME", "serve", "The search"}, [](const std::string&) {});
-  constexpr std::array<std::string_view, 18> kSearched = {"tp",
+  constexpr std::array<std::string_view, 22> kSearched = {"tp",
                                                           "pp",
                                                           "ep",
                                                           "attention_dp",
@@ -210,6 +212,10 @@ Command plan_serve_command() {
                                                           "admission_limit",
                                                           "autoscale_min",
                                                           "autoscale_target",
+                                                          "autoscale_signal",
+                                                          "prefill_autoscale_min",
+                                                          "prefill_autoscale_target",
+                                                          "prefill_autoscale_signal",
                                                           "autoscale_interval",
                                                           "autoscale_start",
                                                           "autoscale_hold",

@@ -143,6 +143,7 @@ Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeReques
   deployment.pools.push_back(std::move(pool));
   deployment.fleet.routing = s.routing;
   deployment.autoscale = s.autoscale();
+  deployment.prefill_autoscale = s.prefill_autoscale();
   deployment.fleet.admission_limit = s.admission_limit;
   deployment.fleet.signal_age = serving::ticks_of(s.signal_age);
   deployment.fleet.seed = static_cast<std::uint64_t>(s.seed);

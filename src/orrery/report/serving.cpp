@@ -110,6 +110,23 @@ std::string slo_lines(const Serving& s) {
   return text;
 }
 
+// Engines of the pools that scale; GPU-hours and price of all pools.
+std::string autoscale_lines(const Serving& s) {
+  std::string text;
+  std::vector<std::string> expenses;
+  for (const auto& pool : s.pools) {
+    const std::string name = s.pools.size() > 1 ? pool.name + " " : "";
+    const std::string usd = pool.usd ? fmt::format(" ({})", dollars(*pool.usd)) : "";
+    expenses.push_back(fmt::format("{}{:.4g} GPU-hours{}", name, pool.gpu_hours, usd));
+    if (!pool.autoscale) { continue; }
+    const results::ServingAutoscale& a = *pool.autoscale;
+    text += fmt::format("{:<12}{}{} to {} engines, {:.2f} on average, {} at most; {} starts, {} stops\n",
+                        text.empty() ? "Autoscaling" : "", name, a.least, a.most, a.mean_engines, a.peak, a.starts,
+                        a.stops);
+  }
+  return text.empty() ? text : text + fmt::format("            {}\n", join(expenses, ", "));
+}
+
 }  // namespace
 
 std::string serving_text(const Serving& s, TextStyle style) {
@@ -135,12 +152,7 @@ std::string serving_text(const Serving& s, TextStyle style) {
     text += fmt::format("            {} cache: {} tokens loaded in {}\n", tier.name, grouped(tier.tokens),
                         time(tier.load_s));
   }
-  if (s.autoscale) {
-    const results::ServingAutoscale& a = *s.autoscale;
-    text += fmt::format(
-        "Autoscaling {} to {} engines, {:.2f} on average, {} at most; {} starts, {} stops; {:.4g} GPU-hours\n", a.least,
-        a.most, a.mean_engines, a.peak, a.starts, a.stops, a.gpu_hours);
-  }
+  text += autoscale_lines(s);
   if (s.usd_per_million_tokens) {
     text += fmt::format("Price       {} per million output tokens\n", dollars(*s.usd_per_million_tokens));
   }

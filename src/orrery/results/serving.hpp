@@ -33,6 +33,13 @@ struct ServedRequest {
   bool refused = false;  // never scheduled
 };
 
+// Of a pool whose number of engines follows the load.
+struct ServingAutoscale {
+  std::int64_t least = 0, most = 0, peak = 0;  // engines; peak: on at a time
+  double mean_engines = 0;                     // from the first arrival to the last token
+  std::int64_t starts = 0, stops = 0;
+};
+
 struct ServingPool {
   std::string name;  // "engine", "prefill", "decode"
   std::string engine, plan, accelerator;
@@ -43,6 +50,9 @@ struct ServingPool {
   double prefill_share = 0;                   // of that, iterations with parts of prompts
   double mean_batch = 0;
   std::int64_t iterations = 0;
+  double gpu_hours = 0;       // of engines that are on, from the first arrival to the last token
+  std::optional<double> usd;  // of these
+  std::optional<ServingAutoscale> autoscale;
 };
 
 // A tier of the prefix cache below the device.
@@ -50,13 +60,6 @@ struct ServingTier {
   std::string name;         // "host", "remote"
   std::int64_t tokens = 0;  // found there and loaded, by all engines
   double load_s = 0;        // that iterations waited for them, sum over engines
-};
-
-// Of the engines that generate tokens, if their number follows the load.
-struct ServingAutoscale {
-  std::int64_t least = 0, most = 0, peak = 0;  // engines; peak: on at a time
-  double mean_engines = 0, gpu_hours = 0;      // from the first arrival to the last token
-  std::int64_t starts = 0, stops = 0;
 };
 
 // A stage of requests before the engines.
@@ -80,7 +83,6 @@ struct Serving {
   std::vector<ServingPool> pools;
   std::vector<ServingStage> stages;
   std::vector<ServingTier> tiers;  // if some are given
-  std::optional<ServingAutoscale> autoscale;
   std::int64_t gpus = 0;
   std::int64_t requests = 0, measured = 0;  // measured: after the warm-up
   double duration_s = 0;                    // from the first arrival to the last token

@@ -154,6 +154,7 @@ results::ServingPool BuiltPool::described() const {
 std::vector<Pool> Deployment::fleet_pools() const {
   std::vector<Pool> list;
   for (const auto& pool : pools) { list.push_back(pool->pool()); }
+  if (list.size() > 1) { list.front().autoscale = prefill_autoscale; }
   list.back().autoscale = autoscale;
   return list;
 }
@@ -202,7 +203,7 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
         "writes to tiers of the cache; loads that run under iterations of other requests (they delay the iteration); "
         "blocks that engines share in a remote store");
   }
-  if (deployment.autoscale.scales()) {
+  if (deployment.autoscale.scales() || deployment.prefill_autoscale.scales()) {
     list.emplace_back("forecasts of the load, starts that fail; sessions that move when the number of engines changes");
   }
   return list;
@@ -212,20 +213,34 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
 
 namespace {
 
-void add_autoscale(results::Serving& result, const Deployment& deployment, const FleetRun& run) {
-  if (!deployment.autoscale.scales()) { return; }
-  const Degrees& degrees = deployment.pools.back()->inputs().degrees;
-  const AutoscaleTotals& totals = run.autoscaled.back();
+// Engines that were on, and what they cost.
+void add_expenses(results::Serving& result, const Deployment& deployment, const std::vector<Pool>& pools,
+                  const FleetRun& run) {
   constexpr double kHour = 3600.0;
-  results::ServingAutoscale scaled;
-  scaled.least = deployment.autoscale.least;
-  scaled.most = degrees.replicas;
-  scaled.peak = totals.most;
-  scaled.mean_engines = result.duration_s > 0 ? totals.engine_seconds / result.duration_s : 0.0;
-  scaled.gpu_hours = totals.engine_seconds * static_cast<double>(degrees.gpus_of_engine()) / kHour;
-  scaled.starts = totals.starts;
-  scaled.stops = totals.stops;
-  result.autoscale = scaled;
+  double usd = 0, watts = 0;  // usd: per second
+  bool priced = true, powered = true;
+  for (std::size_t p = 0; p < pools.size(); ++p) {
+    results::ServingPool& pool = result.pools[p];
+    const PoolInputs& inputs = deployment.pools[p]->inputs();
+    double engines = static_cast<double>(pools[p].replicas);
+    if (pools[p].autoscale.scales()) {
+      const AutoscaleTotals& totals = run.autoscaled[p];
+      engines = result.duration_s > 0 ? totals.engine_seconds / result.duration_s : 0.0;
+      pool.autoscale = results::ServingAutoscale{
+          pools[p].autoscale.least, pools[p].replicas, totals.most, engines, totals.starts, totals.stops};
+    }
+    const double seconds = engines * result.duration_s;
+    pool.gpu_hours = seconds * static_cast<double>(inputs.degrees.gpus_of_engine()) / kHour;
+    const auto cost = hardware::cost_rate(inputs.cluster), power = hardware::power(inputs.cluster);
+    if (cost) { pool.usd = cost->value * seconds; }
+    priced = priced && cost.has_value();
+    powered = powered && power.has_value();
+    usd += cost ? cost->value * engines : 0.0;
+    watts += power ? power->value * engines : 0.0;
+  }
+  const double rate = result.output_tokens_per_s;
+  if (priced && rate > 0) { result.usd_per_million_tokens = usd / rate * 1e6; }
+  if (powered && rate > 0) { result.joules_per_token = watts / rate; }
 }
 
 }  // namespace
@@ -247,23 +262,7 @@ Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
   }
   if (deployment.fleet.admission_limit > 0) { result.refused = run->refused; }
   summarise(result, load, pools, *run, {warm_up, deployment.request_overhead_s, each});
-  add_autoscale(result, deployment, *run);
-  double usd = 0, watts = 0;
-  bool priced = true, powered = true;
-  for (const auto& pool : deployment.pools) {
-    const hardware::Cluster& cluster = pool->inputs().cluster;
-    const bool scales = pool == deployment.pools.back() && result.autoscale;
-    const double count = scales ? result.autoscale->mean_engines : static_cast<double>(pool->inputs().degrees.replicas);
-    const auto cost = hardware::cost_rate(cluster), power = hardware::power(cluster);
-    priced = priced && cost.has_value();
-    powered = powered && power.has_value();
-    usd += cost ? count * cost->value : 0.0;
-    watts += power ? count * power->value : 0.0;
-  }
-  if (priced && result.output_tokens_per_s > 0) {
-    result.usd_per_million_tokens = usd / result.output_tokens_per_s * 1e6;
-  }
-  if (powered && result.output_tokens_per_s > 0) { result.joules_per_token = watts / result.output_tokens_per_s; }
+  add_expenses(result, deployment, pools, *run);
   result.not_modelled = not_modelled(deployment);
   return result;
 }

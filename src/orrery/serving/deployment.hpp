@@ -69,7 +69,7 @@ struct Deployment {
   FleetOptions fleet;
   std::vector<Stage> stages;  // of `fleet.stations`, with the rates of their machines
   double request_overhead_s = 0;
-  AutoscaleOptions autoscale;  // of the last pool
+  AutoscaleOptions autoscale, prefill_autoscale;  // of the last pool; of the first of two
 
   [[nodiscard]] std::vector<Pool> fleet_pools() const;
   [[nodiscard]] std::int64_t gpus() const;

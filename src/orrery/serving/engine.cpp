@@ -85,6 +85,14 @@ void Engine::arrive(std::int64_t request, Ticks now, bool prefilled) {
   waiting_tokens_ += tokens_of(waiting);
 }
 
+void Engine::forget() {
+  ORRERY_ASSERT(outstanding() == 0);
+  if (forgotten_ == admissions_) { return; }
+  forgotten_ = admissions_;
+  prefixes_.clear();
+  std::fill(is_end_.begin(), is_end_.end(), false);
+}
+
 void Engine::look(bool at_once) {
   if (!at_once && to_next_look(0) > 0) { return; }
   looked_ = step_;
@@ -224,8 +232,7 @@ std::int64_t Engine::steps_without_shortage(std::int64_t most) const {
   return steps;
 }
 
-// Ends a jump at the first end of an iteration that is not before `now`.
-void Engine::shorten(Ticks now) {
+std::int64_t Engine::steps_until(Ticks now) const {
   std::int64_t low = 1, high = steps_;
   while (low < high) {
     const std::int64_t middle = low + (high - low) / 2;
@@ -235,19 +242,32 @@ void Engine::shorten(Ticks now) {
       low = middle + 1;
     }
   }
+  return low;
+}
+
+// Ends a jump at the first end of an iteration that is not before `now`.
+void Engine::shorten(Ticks now) {
+  const std::int64_t low = steps_until(now);
   steps_ = std::min(steps_, low + to_next_look(low));
   end_ = start_ + line_.of_steps(steps_, decodes_);
 }
 
 // ---- ending iterations ----
 
+std::int64_t Engine::grown_blocks(std::int64_t steps) const {
+  if (settings_.scheduler == Scheduler::static_batch) { return 0; }
+  const std::int64_t size = settings_.block_tokens;
+  std::int64_t grown = steps / size * decodes_;
+  for (std::int64_t i = steps / size * size; i < steps; ++i) { grown += growing(step_ + i); }
+  return grown;
+}
+
+std::int64_t Engine::used_blocks_at(Ticks now) const {
+  return work_ == Work::decode ? used_ + grown_blocks(steps_until(now) - 1) : used_;
+}
+
 void Engine::commit_decodes(std::int64_t steps) {
-  if (settings_.scheduler != Scheduler::static_batch) {
-    const std::int64_t size = settings_.block_tokens;
-    std::int64_t grown = steps / size * decodes_;
-    for (std::int64_t i = steps / size * size; i < steps; ++i) { grown += growing(step_ + i); }
-    take_blocks(grown);
-  }
+  take_blocks(grown_blocks(steps));
   step_ += steps;
   contexts_ += steps * decodes_;
   totals_.generated += steps * (settings_.scheduler == Scheduler::static_batch ? static_alive_ : decodes_);

@@ -75,14 +75,20 @@ class Engine {
   void advance();
   [[nodiscard]] const std::vector<std::int64_t>& ended() const { return ended_; }
 
+  // Empties the prefix cache and its tiers: the engine was switched off. Requires that no request waits or runs.
+  void forget();
+
   // Whether the request can ever run: its tokens fit in the cache.
   [[nodiscard]] bool can_hold(const Request& request) const;
 
   [[nodiscard]] std::int64_t outstanding() const {
     return running() + static_cast<std::int64_t>(waiting_.size() + unseen_.size());
   }
+  [[nodiscard]] std::int64_t waiting() const { return static_cast<std::int64_t>(waiting_.size() + unseen_.size()); }
   [[nodiscard]] std::int64_t waiting_tokens() const { return waiting_tokens_; }
   [[nodiscard]] std::int64_t used_blocks() const { return used_; }
+  // The same at a moment within the iterations in progress: those that end before it have taken their blocks.
+  [[nodiscard]] std::int64_t used_blocks_at(Ticks now) const;
   [[nodiscard]] std::int64_t blocks() const { return shape_.blocks; }
   [[nodiscard]] const PrefixCache& prefixes() const { return prefixes_; }
   [[nodiscard]] const EngineTotals& totals() const { return totals_; }
@@ -172,7 +178,11 @@ class Engine {
   void start_mixed(Ticks now, bool with_decodes);
   void start_decodes(Ticks now, bool once);
   [[nodiscard]] std::int64_t steps_without_shortage(std::int64_t most) const;
+  // Decode steps of the jump in progress to the first end of an iteration that is not before `now`.
+  [[nodiscard]] std::int64_t steps_until(Ticks now) const;
   void shorten(Ticks now);
+  // Blocks that the next `steps` decode steps take.
+  [[nodiscard]] std::int64_t grown_blocks(std::int64_t steps) const;
   void commit_decodes(std::int64_t steps);
   void stream(std::int64_t steps, std::int64_t tokens);
   void finish_chunks();
@@ -219,8 +229,8 @@ class Engine {
   std::int64_t ungenerated_ = 0;  // sum of the finishing steps of decoding sequences
   std::int64_t waiting_tokens_ = 0;
   std::int64_t static_alive_ = 0;
-  std::uint64_t admissions_ = 0;
-  Ticks swaps_ = 0;  // copies before the next iteration
+  std::uint64_t admissions_ = 0, forgotten_ = 0;  // forgotten_: of these, before the last forget()
+  Ticks swaps_ = 0;                               // copies before the next iteration
 
   // Iterations in progress.
   enum class Work : std::uint8_t { none, decode, mixed };

@@ -86,8 +86,25 @@ RandomCase random_case() {
     c.fleet.autoscale = {1, *rc::gen::element(0.5, 4.0), ticks_of(Seconds(*rc::gen::element(0.01, 0.3))),
                          ticks_of(Seconds(*rc::gen::element(0.0, 0.2))),
                          ticks_of(Seconds(*rc::gen::element(0.0, 0.5)))};
+    c.fleet.autoscale.signal = *rc::gen::element(ScaleSignal::requests, ScaleSignal::queue, ScaleSignal::kv);
+    if (c.fleet.autoscale.signal == ScaleSignal::kv) { c.fleet.autoscale.target /= 8.0; }
   }
   return c;
+}
+
+Pools random_pools(const RandomCase& c) {
+  Pools pools;
+  pools.prefill = c.fleet;
+  pools.decode = c.fleet;
+  pools.prefill.shape.token_host = 0;  // its tokens are sent by the decode engine
+  pools.prefill.autoscale.signal = *rc::gen::element(ScaleSignal::requests, ScaleSignal::queue, ScaleSignal::kv);
+  pools.prefill.replicas = *rc::gen::element<std::int64_t>(1, 2);
+  pools.decode.settings.max_sequences = *rc::gen::inRange<std::int64_t>(1, 10);
+  pools.options = c.fleet.options;
+  pools.options.routing = *rc::gen::element(Routing::round_robin, Routing::random, Routing::least_outstanding);
+  pools.options.transfer.token = *rc::gen::element<Ticks>(0, 10'000);
+  pools.options.transfer.latency = *rc::gen::element<Ticks>(0, 1'000'000'000);
+  return pools;
 }
 
 RC_GTEST_PROP(Engine, aggregated_runs_equal_stepped_ones_bit_for_bit, ()) {

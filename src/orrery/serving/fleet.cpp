@@ -31,6 +31,8 @@ class Front {
     tokenising_.resize(engines_.size(), 0);
     prompt_host_ = pool.shape.prompt_host;
     sent_.resize(engines_.size());
+    sending_.resize(engines_.size(), 0);
+    signal_ = pool.autoscale.signal;
   }
 
   [[nodiscard]] std::size_t size() const { return engines_.size(); }
@@ -49,8 +51,19 @@ class Front {
   void end_tokenising(std::size_t i) { --tokenising_[i]; }
   [[nodiscard]] std::int64_t outstanding(std::size_t i) const { return engines_[i]->outstanding() + tokenising_[i]; }
 
+  // Requests whose keys and values an engine still holds, because they are being sent.
+  void begin_sending(std::size_t i) { ++sending_[i]; }
+  void end_sending(std::size_t i) { --sending_[i]; }
+  [[nodiscard]] bool idle(std::size_t i) const { return outstanding(i) == 0 && sending_[i] == 0; }
+  void switch_off_if_idle(std::size_t i, Ticks now) {
+    if (idle(i)) { scaler_.emptied(i, now); }
+  }
+
   void scale(Ticks now) {
-    scaler_.step(now, [this](std::size_t i) { return outstanding(i); });
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if (scaler_.is_off(i)) { engines_[i]->forget(); }
+    }
+    scaler_.step(now, {[&](std::size_t i) { return signal_of(i, now); }, [&](std::size_t i) { return idle(i); }});
   }
 
   std::size_t choose(const Request& request, Ticks now) {
@@ -81,6 +94,16 @@ class Front {
   }
 
  private:
+  [[nodiscard]] double signal_of(std::size_t i, Ticks now) const {
+    switch (signal_) {
+      case ScaleSignal::requests: return static_cast<double>(outstanding(i));
+      case ScaleSignal::queue: return static_cast<double>(engines_[i]->waiting() + tokenising_[i]);
+      case ScaleSignal::kv:
+        return static_cast<double>(engines_[i]->used_blocks_at(now)) / static_cast<double>(engines_[i]->blocks());
+    }
+    return 0.0;
+  }
+
   // The router's view, not older than signal_age.
   void look(Ticks now) {
     if (looked_ >= 0 && options_.signal_age > 0 && now - looked_ < options_.signal_age) { return; }
@@ -129,6 +152,8 @@ class Front {
   Ticks prompt_host_ = 0;
   std::vector<Ticks> tokenised_;          // [engine]: when the last prompt is
   std::vector<std::int64_t> tokenising_;  // [engine]: prompts before its queue
+  std::vector<std::int64_t> sending_;     // [engine]: requests on their way to a decode engine
+  ScaleSignal signal_ = ScaleSignal::requests;
   Ticks looked_ = -1;
   std::size_t turn_ = 0;
 };
@@ -370,7 +395,7 @@ class FleetSimulation {
         hand_over(i, request, due.at);
       }
     }
-    if (front.outstanding(i) == 0) { front.scaler().emptied(i, due.at); }
+    front.switch_off_if_idle(i, due.at);
     schedule(front, i);
     constexpr std::int64_t kOften = 1 << 16;
     return ++events_ % kOften != 0 || !options_.keep_going || options_.keep_going(ended_);
@@ -408,6 +433,7 @@ class FleetSimulation {
     sending_[engine] = std::max(now, sending_[engine]) + exposed;
     const Ticks at = sending_[engine] + transfer.latency;  // handshakes of requests overlap
     run_.transfer_s += seconds_of(at - now);
+    fronts_.front().begin_sending(engine);
     transfers_.push({at, request});
   }
 
@@ -415,6 +441,9 @@ class FleetSimulation {
     while (!transfers_.empty() && transfers_.top().at == now) {
       const std::int64_t request = transfers_.top().what;
       transfers_.pop();
+      const auto from = static_cast<std::size_t>(run_.outcomes[static_cast<std::size_t>(request)].engine);
+      fronts_.front().end_sending(from);
+      fronts_.front().switch_off_if_idle(from, now);
       send_prefilled(request, now);
     }
     wake(fronts_.back(), now);

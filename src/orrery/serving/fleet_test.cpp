@@ -1,7 +1,6 @@
-// Laws of fleets: admission limits, tiers of the prefix cache, autoscaling.
+// Laws of fleets: admission limits, tokenisation and streaming, tiers of the prefix cache.
 #include <algorithm>
 #include <cmath>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -182,79 +181,6 @@ TEST(Tiers, an_evicted_block_comes_back_at_the_rate_of_its_tier) {
   EXPECT_EQ(run.engines[0].tier_tokens[0], 48);
   EXPECT_NEAR(run.engines[0].tier_s[0], 53e-6, 1e-12);
   EXPECT_NEAR(seconds_of(run.outcomes[2].first - run.outcomes[2].scheduled), 53e-6 + 10e-3 + 100e-6, 1e-12);
-}
-
-// A pool that may not shrink is a fixed pool, bit for bit. Its engine-seconds are engines x time.
-RC_GTEST_PROP(Autoscale, a_pool_with_one_size_is_fixed, ()) {
-  RandomCase c = random_case();
-  c.fleet.autoscale = {};
-  c.fleet.options.routing = *rc::gen::element(Routing::least_outstanding, Routing::round_robin, Routing::random);
-  Workload again = c.load;
-  const FleetRun plain = c.fleet.run(c.load);
-  c.fleet.autoscale = {c.fleet.replicas, 1.0, ticks_of(Seconds(0.05)), 0, 0};
-  const FleetRun same = c.fleet.run(again);
-  RC_ASSERT(plain.end == same.end && plain.system_integral == same.system_integral);
-  for (std::size_t i = 0; i < plain.outcomes.size(); ++i) {
-    const Outcome &a = plain.outcomes[i], &b = same.outcomes[i];
-    RC_ASSERT(a.scheduled == b.scheduled && a.first == b.first && a.last == b.last && a.engine == b.engine);
-  }
-  Ticks first = kNever;
-  for (const Request& request : again.requests) { first = std::min(first, request.arrival); }
-  const double expected = static_cast<double>(c.fleet.replicas) * seconds_of(same.end - first);
-  RC_ASSERT(std::abs(same.autoscaled[0].engine_seconds - expected) <= 1e-9 * expected);
-  RC_ASSERT(same.autoscaled[0].starts == 0 && same.autoscaled[0].stops == 0);
-}
-
-// Between the smallest and the largest pool: requests are served, and engine-seconds lie between both.
-RC_GTEST_PROP(Autoscale, requests_are_conserved_and_engine_seconds_bounded, ()) {
-  RandomCase c = random_case();
-  c.fleet.replicas = 4;
-  const auto interval = *rc::gen::element(0.01, 0.1, 1.0);
-  c.fleet.autoscale = {1, *rc::gen::element(0.5, 3.0), ticks_of(Seconds(interval)),
-                       ticks_of(Seconds(*rc::gen::element(0.0, 0.3))), ticks_of(Seconds(*rc::gen::element(0.0, 0.5)))};
-  const FleetRun run = c.fleet.run(c.load);
-  Ticks first = kNever;
-  std::int64_t generated = 0, outputs = 0;
-  for (std::size_t i = 0; i < run.outcomes.size(); ++i) {
-    RC_ASSERT(run.outcomes[i].done());
-    first = std::min(first, c.load.requests[i].arrival);
-    outputs += c.load.requests[i].output;
-  }
-  for (const EngineTotals& totals : run.engines) { generated += totals.generated; }
-  RC_ASSERT(generated == outputs);
-  const AutoscaleTotals& scaled = run.autoscaled[0];
-  const double time = seconds_of(run.end - first);
-  RC_ASSERT(scaled.engine_seconds >= time * (1 - 1e-9) && scaled.engine_seconds <= 4 * time * (1 + 1e-9));
-  RC_ASSERT(scaled.most >= 1 && scaled.most <= 4 && scaled.starts >= scaled.stops);
-  double busy = 0;
-  for (const EngineTotals& totals : run.engines) { busy += totals.busy_s; }
-  RC_ASSERT(busy <= scaled.engine_seconds * (1 + 1e-9));
-}
-
-// By hand: 8 requests at once, one engine, 2 requests for each: the decision after 1 s wants 4 engines, 3 of which
-// start and are ready 2 s later. They find nothing to do (the requests are on the first engine), and are switched off
-// when fewer have been enough for 3 s: requests end after about 10.3 s, so at the decision at 14 s.
-TEST(Autoscale, engines_start_and_stop_at_the_times_of_the_rule) {
-  Autoscaler scaler({1, 2.0, ticks_of(Seconds(1)), ticks_of(Seconds(2)), ticks_of(Seconds(3))}, 4);
-  const auto at = [](double seconds) { return ticks_of(Seconds(seconds)); };
-  scaler.begin(0);
-  double now = 0;
-  const auto load = [&](std::size_t engine) -> std::int64_t { return engine == 0 && now < 10.3 ? 8 : 0; };
-  std::vector<std::pair<double, std::size_t>> changes;
-  for (std::size_t active = 1; now < 20;) {
-    now = seconds_of(scaler.next());
-    scaler.step(scaler.next(), load);
-    if (scaler.active().size() != active) {
-      active = scaler.active().size();
-      changes.emplace_back(now, active);
-    }
-  }
-  const std::vector<std::pair<double, std::size_t>> expected = {{3.0, 4}, {14.0, 1}};
-  EXPECT_EQ(changes, expected);
-  const AutoscaleTotals totals = scaler.totals(at(20));
-  EXPECT_EQ(totals.starts, 3);
-  EXPECT_EQ(totals.stops, 3);
-  EXPECT_NEAR(totals.engine_seconds, 20 + 3 * 13, 1e-9);  // the three from 1 s to 14 s
 }
 
 }  // namespace orrery::serving::fleet_test

@@ -10,23 +10,10 @@
 namespace orrery::serving::pools_test {
 
 using engine_test::load_of;
+using engine_test::Pools;
 using engine_test::random_case;
+using engine_test::random_pools;
 using engine_test::RandomCase;
-
-struct Pools {
-  TestFleet prefill, decode;
-  FleetOptions options;
-
-  FleetRun run(Workload& load) {
-    prefill.shape.prefill_only = true;
-    auto run = run_fleet(load,
-                         {Pool{&prefill.settings, prefill.shape, &prefill.price, prefill.replicas},
-                          Pool{&decode.settings, decode.shape, &decode.price, decode.replicas}},
-                         options);
-    ORRERY_ASSERT(run.has_value());
-    return std::move(*run);
-  }
-};
 
 // Two prompts of 100 tokens in one iteration of 10 ms + 200 x 100 us; handshakes of 2 ms at the same time.
 TEST(Pools, a_first_token_waits_for_a_place_on_the_decode_engine) {
@@ -58,20 +45,6 @@ TEST(Pools, in_turn_a_request_waits_though_another_engine_is_idle) {
   pools.options.routing = Routing::least_outstanding;
   const FleetRun balanced = pools.run(again);
   EXPECT_LE(balanced.outcomes[2].first, in_turn.outcomes[2].first);
-}
-
-Pools random_pools(const RandomCase& c) {
-  Pools pools;
-  pools.prefill = c.fleet;
-  pools.decode = c.fleet;
-  pools.prefill.shape.token_host = 0;  // its tokens are sent by the decode engine
-  pools.prefill.replicas = *rc::gen::element<std::int64_t>(1, 2);
-  pools.decode.settings.max_sequences = *rc::gen::inRange<std::int64_t>(1, 10);
-  pools.options = c.fleet.options;
-  pools.options.routing = *rc::gen::element(Routing::round_robin, Routing::random, Routing::least_outstanding);
-  pools.options.transfer.token = *rc::gen::element<Ticks>(0, 10'000);
-  pools.options.transfer.latency = *rc::gen::element<Ticks>(0, 1'000'000'000);
-  return pools;
 }
 
 RC_GTEST_PROP(Pools, aggregated_runs_equal_stepped_ones_and_tokens_are_conserved, ()) {

@@ -81,4 +81,11 @@ void PrefixCache::evict() {
   }
 }
 
+void PrefixCache::clear() {
+  ORRERY_ASSERT(held() == 0);
+  for (Place& place : places_) {
+    while (place.first != kNone) { unlink(place.first); }
+  }
+}
+
 }  // namespace orrery::serving

@@ -30,6 +30,8 @@ class PrefixCache {
   void release(std::span<const std::uint32_t> blocks);
   // Evicts the block that was released first. Requires idle() > 0.
   void evict();
+  // Empties the device and the tiers. Requires held() == 0.
+  void clear();
 
   [[nodiscard]] std::int64_t idle() const { return places_.front().count; }  // on the device and not held
   [[nodiscard]] std::int64_t held() const { return held_; }                  // different blocks that requests hold

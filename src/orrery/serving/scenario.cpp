@@ -69,10 +69,21 @@ void add_deployment(Record<Scenario>& record) {
       .optional("remote_cache_latency", &S::remote_cache_latency, "of a request's load from remote memory",
                 {.max = Seconds(100.0)})
       .optional("autoscale_min", &S::autoscale_min,
-                "engines that are always on; the number follows the load up to --replicas; default: all are on",
+                "engines (disaggregation: decode engines) that are always on; the number follows the load up to "
+                "--replicas; default: all are on",
                 {.min = 1, .max = kMostDegree})
-      .optional("autoscale_target", &S::autoscale_target, "requests that wait or run for each engine that is on",
+      .optional("autoscale_target", &S::autoscale_target, "of the signal, for each engine that is on",
                 {.max = 1e6, .positive = true})
+      .optional("autoscale_signal", &S::autoscale_signal,
+                "what the number of engines follows: requests that wait or run (default), the queue (requests that "
+                "wait), or kv (part of the cache that running requests hold)")
+      .optional("prefill_autoscale_min", &S::prefill_autoscale_min,
+                "prefill engines that are always on; the number follows their load up to --prefill-replicas",
+                {.min = 1, .max = kMostDegree})
+      .optional("prefill_autoscale_target", &S::prefill_autoscale_target, "of the signal, for each prefill engine",
+                {.max = 1e6, .positive = true})
+      .optional("prefill_autoscale_signal", &S::prefill_autoscale_signal,
+                "what the number of prefill engines follows; default: requests")
       .optional("autoscale_interval", &S::autoscale_interval, "time between decisions of the autoscaler",
                 {.max = Seconds(1e5), .positive = true})
       .optional("autoscale_start", &S::autoscale_start, "time from a decision to the first request of an engine",
@@ -154,27 +165,70 @@ Degrees Scenario::prefill_degrees() const {
 
 AutoscaleOptions Scenario::autoscale() const {
   if (!autoscale_min) { return {}; }
-  return {*autoscale_min, autoscale_target.value_or(1.0), ticks_of(autoscale_interval), ticks_of(autoscale_start),
-          ticks_of(autoscale_hold)};
+  return {*autoscale_min,
+          autoscale_target.value_or(1.0),
+          ticks_of(autoscale_interval),
+          ticks_of(autoscale_start),
+          ticks_of(autoscale_hold),
+          autoscale_signal.value_or(ScaleSignal::requests)};
+}
+
+AutoscaleOptions Scenario::prefill_autoscale() const {
+  if (!prefill_autoscale_min) { return {}; }
+  return {*prefill_autoscale_min,       prefill_autoscale_target.value_or(1.0),
+          ticks_of(autoscale_interval), ticks_of(autoscale_start),
+          ticks_of(autoscale_hold),     prefill_autoscale_signal.value_or(ScaleSignal::requests)};
 }
 
 namespace {
 
-void check_autoscale(const Scenario& scenario, std::vector<Diagnostic>& found) {
-  const auto wrong = [&](const char* flag, std::string message) {
-    found.push_back({{{}, 0, 0, flag}, std::move(message)});
+// The settings of one pool; `flag`: --autoscale or --prefill-autoscale.
+struct PoolScale {
+  std::string flag, replicas;
+  std::int64_t most = 1;
+  std::optional<std::int64_t> least;
+  std::optional<double> target;
+  std::optional<ScaleSignal> signal;
+};
+
+void check_autoscale(const PoolScale& pool, std::vector<Diagnostic>& found) {
+  const auto wrong = [&](const char* setting, std::string message) {
+    found.push_back({{{}, 0, 0, pool.flag + setting}, std::move(message)});
   };
-  const std::int64_t most = scenario.degrees().replicas;
-  if (scenario.autoscale_min && *scenario.autoscale_min > most) {
-    wrong("--autoscale-min",
-          fmt::format("{} is more than the {} engines of --replicas", *scenario.autoscale_min, most));
+  const bool by_cache = pool.signal == ScaleSignal::kv;
+  if (pool.least && *pool.least > pool.most) {
+    wrong("-min", fmt::format("{} is more than the {} engines of {}", *pool.least, pool.most, pool.replicas));
   }
-  if (scenario.autoscale_min && !scenario.autoscale_target) {
-    wrong("--autoscale-target", "is missing: --autoscale-min needs the requests for each engine, for example 32");
+  if (pool.least && !pool.target) {
+    wrong("-target", fmt::format("is missing: {}-min needs the {} for each engine, for example {}", pool.flag,
+                                 by_cache                            ? "part of the cache in use"
+                                 : pool.signal == ScaleSignal::queue ? "requests that wait"
+                                                                     : "requests",
+                                 by_cache                            ? "0.7"
+                                 : pool.signal == ScaleSignal::queue ? "4"
+                                                                     : "32"));
   }
-  if (!scenario.autoscale_min && scenario.autoscale_target) {
-    wrong("--autoscale-target", "has an effect with --autoscale-min only");
+  if (pool.least && pool.target && by_cache && *pool.target > 1.0) {
+    wrong("-target", fmt::format("{} is not a part of the cache: at most 1, for example 0.7", *pool.target));
   }
+  if (!pool.least && pool.target) { wrong("-target", fmt::format("has an effect with {}-min only", pool.flag)); }
+  if (!pool.least && pool.signal) { wrong("-signal", fmt::format("has an effect with {}-min only", pool.flag)); }
+}
+
+void check_autoscale(const Scenario& s, std::vector<Diagnostic>& found) {
+  check_autoscale(
+      {"--autoscale", "--replicas", s.degrees().replicas, s.autoscale_min, s.autoscale_target, s.autoscale_signal},
+      found);
+  if (!s.disaggregated() && (s.prefill_autoscale_min || s.prefill_autoscale_target || s.prefill_autoscale_signal)) {
+    const char* flag = s.prefill_autoscale_min      ? "--prefill-autoscale-min"
+                       : s.prefill_autoscale_target ? "--prefill-autoscale-target"
+                                                    : "--prefill-autoscale-signal";
+    found.push_back({{{}, 0, 0, flag}, "has an effect with --prefill-replicas only"});
+    return;
+  }
+  check_autoscale({"--prefill-autoscale", "--prefill-replicas", s.prefill_replicas, s.prefill_autoscale_min,
+                   s.prefill_autoscale_target, s.prefill_autoscale_signal},
+                  found);
 }
 
 }  // namespace

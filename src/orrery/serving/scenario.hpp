@@ -61,6 +61,10 @@ struct Scenario {
   Seconds host_cache_latency{50e-6}, remote_cache_latency{2e-3};
   std::optional<std::int64_t> autoscale_min;
   std::optional<double> autoscale_target;
+  std::optional<ScaleSignal> autoscale_signal;  // none: requests
+  std::optional<std::int64_t> prefill_autoscale_min;
+  std::optional<double> prefill_autoscale_target;
+  std::optional<ScaleSignal> prefill_autoscale_signal;
   Seconds autoscale_interval{15}, autoscale_start{90}, autoscale_hold{300};
   bool transfer_by_layer = true;
 
@@ -69,6 +73,7 @@ struct Scenario {
   [[nodiscard]] Degrees prefill_degrees() const;
   // Of the only pool, or of decode.
   [[nodiscard]] AutoscaleOptions autoscale() const;
+  [[nodiscard]] AutoscaleOptions prefill_autoscale() const;
 };
 
 // Errors between fields: no load, two loads, devices that the degrees do not divide.
