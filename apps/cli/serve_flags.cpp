@@ -15,9 +15,10 @@ namespace {
 
 // Settings of the engine that are not flags: they describe the profile.
 constexpr std::array<std::string_view, 4> kProfileFields = {"name", "description", "stack", "sources"};
-constexpr std::array<std::string_view, 14> kLoadFields = {
-    "rate", "concurrency",  "trace",     "trace_speed",   "trace_block_tokens", "cv",    "isl",
-    "osl",  "length_range", "length_cv", "prefix_groups", "prefix_tokens",      "turns", "turn_tokens"};
+constexpr std::array<std::string_view, 16> kLoadFields = {
+    "rate",  "concurrency", "trace",        "trace_speed", "trace_block_tokens", "cv",
+    "isl",   "osl",         "length_range", "length_cv",   "prefix_groups",      "prefix_tokens",
+    "turns", "turn_tokens", "branches",     "join"};
 constexpr std::array<std::string_view, 5> kRunFields = {"requests", "think", "warm_up", "seed", "slo"};
 
 template <std::size_t N>

@@ -37,7 +37,7 @@ Result<void> Search::read_load() {
   ORRERY_TRY(load, serving::workload_of(scenario));
   if (request_.for_traffic) {
     const double span = serving::seconds_of(load.requests.back().arrival - load.requests.front().arrival);
-    const auto gaps = static_cast<double>(load.requests.size() - 1);
+    const auto gaps = static_cast<double>(load.arriving() - 1);
     traffic_ = scenario.rate.value_or(span > 0.0 ? gaps / span : 1.0);
   }
   double input = 0, output = 0;
@@ -105,7 +105,8 @@ void Search::add_shape(const Degrees& degrees) {
     const auto contexts = static_cast<std::int64_t>(static_cast<double>(batch) * context);
     const double step = serving::seconds_of(pool.price().decode(batch, contexts).at);
     if (tpot_limit_ && step > *tpot_limit_) { break; }
-    decode_rate = std::max(decode_rate, static_cast<double>(batch) / (step * output_));
+    const double sequences = static_cast<double>(batch) / (step * output_);
+    decode_rate = std::max(decode_rate, sequences / static_cast<double>(branches()));
   }
   shapes_.push_back({degrees, static_cast<double>(prompts) / prefill, decode_rate});
 }
@@ -187,7 +188,7 @@ Result<ServingPlan> Search::run() {
   if (auto read = read_load(); !read) { return tl::make_unexpected(read.error()); }
   if (auto found = find_shapes(); !found) { return tl::make_unexpected(found.error()); }
   if (request_.pools != Pools::disaggregated) { add_engines(); }
-  if (request_.pools != Pools::aggregated) { add_pairs(); }
+  if (request_.pools != Pools::aggregated && branches() == 1) { add_pairs(); }
   ServingPlan plan;
   plan.model = model().name;
   plan.cluster = request_.base.scenario.cluster;

@@ -104,17 +104,15 @@ Result<hardware::Cluster> ServingInputs::cluster(const std::string& name, std::i
 
 namespace {
 
-// Stages before the engines, on the machines that they name.
+// Stages outside the engines, on the machines that they name.
 Result<void> add_stages(ServingInputs& inputs, const Scenario& scenario, Deployment& deployment) {
   for (const serving::Stage& stage : scenario.stages) {
-    hardware::Accelerator machine = deployment.pools.front()->inputs().cluster.accelerator;
-    if (!stage.accelerator.empty()) {
-      auto named = inputs.accelerator(stage.accelerator);
-      if (!named) { return tl::make_unexpected(named.error()); }
-      machine = std::move(*named);
+    if (stage.accelerator.empty()) {
+      serving::add_stage(deployment, stage, nullptr);
+      continue;
     }
-    deployment.stages.push_back(serving::on_machine(stage, machine));
-    deployment.fleet.stations.push_back(serving::station_of(deployment.stages.back()));
+    ORRERY_TRY(named, inputs.accelerator(stage.accelerator));
+    serving::add_stage(deployment, stage, &named);
   }
   return {};
 }
@@ -127,6 +125,9 @@ Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeReques
   auto wrong = serving::problems(s);
   if (!wrong.empty()) { return tl::make_unexpected(Failure{std::move(wrong)}); }
   const serving::EngineSettings& engine = settings != nullptr ? *settings : inputs.engine();
+  if (s.branches > 1 && engine.scheduler == serving::Scheduler::static_batch) {
+    return fail({{}, 0, 0, "--branches"}, "is not valid with the static scheduler: its batch has whole prompts only");
+  }
   PreparedServing result;
   if (!s.slo.empty()) {
     ORRERY_TRY(slo, serving::read_slo(s.slo));

@@ -47,25 +47,54 @@ std::string pool_table(const Serving& s) {
   return table.text();
 }
 
-// Where the time of a request goes: stages, then the parts of the engines.
+void add_stages(Table& table, const Serving& s, std::string_view place) {
+  for (const auto& stage : s.stages) {
+    if (stage.place != place) { continue; }
+    const bool queues = stage.servers > 0;
+    table.row({stage.name, queues ? std::to_string(stage.servers) : "-", queues ? percent(stage.utilisation) : "-",
+               fmt::format("{:.1f}", stage.mean_batch), fmt::format("{:.1f}", stage.mean_inside), time(stage.wait.mean),
+               time(stage.time.mean), time(stage.time.p99), stage.share ? percent(*stage.share) : "-"});
+  }
+}
+
+// Where the time of a request goes, in its order: stages and the parts of the engines. Last, the time between turns.
 std::string stage_table(const Serving& s) {
   if (s.stages.empty()) { return {}; }
   Table table;
   table.column("stage", Table::Align::left).column("servers").column("busy").column("mean batch").column("inside");
   table.column("wait").column("mean").column("p99").column("part of E2E");
-  for (const auto& stage : s.stages) {
-    const bool queues = stage.servers > 0;
-    table.row({stage.name, queues ? std::to_string(stage.servers) : "-", queues ? percent(stage.utilisation) : "-",
-               fmt::format("{:.1f}", stage.mean_batch), fmt::format("{:.1f}", stage.mean_inside), time(stage.wait.mean),
-               time(stage.time.mean), time(stage.time.p99), percent(stage.share)});
-  }
   const auto add = [&](const char* name, double mean, double p99) {
     table.row({name, "", "", "", "", "", time(mean), p99 > 0 ? time(p99) : "", percent(mean / s.e2e.mean)});
   };
+  double after = 0;
+  for (const auto& stage : s.stages) { after += stage.place == "after-answer" ? stage.time.mean : 0.0; }
+  add_stages(table, s, "before-prefill");
   add("queue of the engine", s.queue.mean, s.queue.p99);
   add("prefill and transfer", s.prefill.mean, s.prefill.p99);
-  add("decode", s.e2e.mean - s.ttft.mean, 0.0);
-  return "\n" + table.text();
+  add("decode", s.e2e.mean - s.ttft.mean - after, 0.0);
+  add_stages(table, s, "after-answer");
+  add_stages(table, s, "between-turns");
+  std::string text = "\n" + table.text();
+  for (const auto& stage : s.stages) {
+    if (!stage.hits) { continue; }
+    text += fmt::format("{}: prefix found for {}, {} tokens retrieved\n", stage.name, counted(*stage.hits, "request"),
+                        grouped(*stage.retrieved_tokens));
+  }
+  return text;
+}
+
+std::string branches_lines(const Serving& s) {
+  if (!s.branches) { return {}; }
+  const results::ServingBranches& b = *s.branches;
+  const auto generated = static_cast<double>(b.generated_tokens);
+  const std::string waits = b.join < b.count ? fmt::format("the first {}", b.join) : "all";
+  std::string text = fmt::format("Branches    {} of each request, an answer waits for {}; {} tokens generated", b.count,
+                                 waits, grouped(b.generated_tokens));
+  if (b.join < b.count) {
+    text += fmt::format("\n            {} branches cut, with {} tokens ({})", grouped(b.cut), grouped(b.cut_tokens),
+                        percent(static_cast<double>(b.cut_tokens) / generated));
+  }
+  return text + "\n";
 }
 
 std::string hits_text(const Serving& s) {
@@ -152,6 +181,7 @@ std::string serving_text(const Serving& s, TextStyle style) {
     text += fmt::format("            {} cache: {} tokens loaded in {}\n", tier.name, grouped(tier.tokens),
                         time(tier.load_s));
   }
+  text += branches_lines(s);
   text += autoscale_lines(s);
   if (s.usd_per_million_tokens) {
     text += fmt::format("Price       {} per million output tokens\n", dollars(*s.usd_per_million_tokens));

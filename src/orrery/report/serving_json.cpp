@@ -78,11 +78,16 @@ Node of_stages(const Serving& s) {
   for (const auto& stage : s.stages) {
     Node json = config::json_object({{"name", stage.name},
                                      {"kind", stage.kind},
+                                     {"place", stage.place},
                                      {"servers", stage.servers},
+                                     {"requests", stage.passed},
                                      {"utilisation", stage.utilisation},
                                      {"mean_batch", stage.mean_batch},
                                      {"mean_inside", stage.mean_inside},
-                                     {"share_of_e2e", stage.share}});
+                                     {"share_of_e2e", stage.share},
+                                     {"usd_per_s", stage.usd_per_second},
+                                     {"power_W", stage.watts}});
+    if (stage.hits) { config::add_fields(json, {{"hits", stage.hits}, {"retrieved_tokens", stage.retrieved_tokens}}); }
     config::add(json, "wait_s", of_distribution(stage.wait));
     config::add(json, "time_s", of_distribution(stage.time));
     append(list, std::move(json));
@@ -96,6 +101,15 @@ Node of_tiers(const Serving& s) {
     append(list, config::json_object({{"name", tier.name}, {"loaded_tokens", tier.tokens}, {"load_s", tier.load_s}}));
   }
   return list;
+}
+
+Node of_branches(const results::ServingBranches& b) {
+  return config::json_object({{"branches", b.count},
+                              {"join", b.join},
+                              {"generated_tokens", b.generated_tokens},
+                              {"cut_branches", b.cut},
+                              {"cut_tokens", b.cut_tokens},
+                              {"cached_prompt_tokens", b.cached_tokens}});
 }
 
 std::string microseconds(double seconds) { return fmt::format("{:.3f}", 1e6 * seconds); }
@@ -134,6 +148,7 @@ void add_serving(Node& json, const Serving& s) {
   config::add(json, "slo", of_slo(s));
   config::add(json, "pools", of_pools(s));
   if (!s.tiers.empty()) { config::add(json, "cache_tiers", of_tiers(s)); }
+  if (s.branches) { config::add(json, "branches", of_branches(*s.branches)); }
   if (!s.stages.empty()) { config::add(json, "stages", of_stages(s)); }
   config::add_fields(json, {{"not_modelled", s.not_modelled}, {"warnings", s.warnings}});
 }

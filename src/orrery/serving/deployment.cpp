@@ -165,14 +165,41 @@ std::int64_t Deployment::gpus() const {
   return all;
 }
 
+Bytes whole_token_bytes(const BuiltPool& pool) {
+  const Degrees& degrees = pool.inputs().degrees;
+  const workload::Model& model = *pool.inputs().model;
+  const Bytes stages = static_cast<double>(degrees.pp) * pool.memory().kv_per_token;
+  return model.latent.kv_rank > 0 ? stages : static_cast<double>(std::min(degrees.tp, model.kv_heads)) * stages;
+}
+
+void add_stage(Deployment& deployment, Stage stage, const hardware::Accelerator* named) {
+  const BuiltPool& pool = *deployment.pools.front();
+  const hardware::Cluster& cluster = pool.inputs().cluster;
+  const bool is_store = stage.kind == StageKind::kv_retrieval;
+  const bool states_rates = stage.bandwidth > BytesPerSecond(0) || stage.flops > FlopsPerSecond(0);
+  std::optional<StageMachine> machine;
+  if (named != nullptr) {
+    machine = {named->name, named->price_usd / (hardware::kWriteOffYears * hardware::kYear.value()), named->tdp_watts};
+  } else if (!is_store && stage.kind != StageKind::tool && !states_rates) {
+    const auto cost = hardware::cost_rate(cluster), power = hardware::power(cluster);
+    const auto devices = static_cast<double>(cluster.devices);
+    machine = {cluster.accelerator.name, cost ? cost->value / devices : 0.0, power ? power->value / devices : 0.0};
+  }
+  if (is_store && !(stage.bandwidth > BytesPerSecond(0))) {
+    const auto& dimension = cluster.dimensions.back();
+    stage.bandwidth = dimension.rate() * dimension.link.efficiency;
+  }
+  deployment.stages.push_back(on_machine(std::move(stage), named != nullptr ? *named : cluster.accelerator));
+  deployment.stage_machines.push_back(std::move(machine));
+  deployment.fleet.stations.push_back(station_of(deployment.stages.back(), whole_token_bytes(pool)));
+}
+
 // As many lanes as the smaller engine has ranks with keys and values of their own, over the outermost links.
 TransferPolicy transfer_of(const BuiltPool& prefill, const BuiltPool& decode, bool by_layer) {
   const Degrees &p = prefill.inputs().degrees, &d = decode.inputs().degrees;
   const auto& dimension = prefill.inputs().cluster.dimensions.back();
-  const double bytes = prefill.memory().kv_per_token.value() * static_cast<double>(p.pp);
   const bool latent = prefill.inputs().model->latent.kv_rank > 0;
-  const double held = static_cast<double>(std::min(p.tp, prefill.inputs().model->kv_heads));
-  const double whole = latent ? bytes : bytes * held;
+  const double whole = whole_token_bytes(prefill).value();
   const double lanes = latent ? 1.0 : static_cast<double>(std::min({p.tp, d.tp, prefill.inputs().model->kv_heads}));
   const double rate = dimension.rate().value() * dimension.link.efficiency * kTransferRate * lanes;
   TransferPolicy transfer;
@@ -184,6 +211,50 @@ TransferPolicy transfer_of(const BuiltPool& prefill, const BuiltPool& decode, bo
 
 namespace {
 
+// Of a stage, if its servers are accelerators.
+double machines_of(const Stage& stage) { return static_cast<double>(stage.queue_servers() * stage.shards); }
+
+// Stages whose price or power is not known.
+std::vector<std::string> stages_left_out(const Deployment& deployment) {
+  std::vector<std::string> without, lines;
+  for (std::size_t k = 0; k < deployment.stages.size(); ++k) {
+    const auto& machine = deployment.stage_machines[k];
+    if (!machine) { without.push_back(deployment.stages[k].name); }
+    if (machine && machine->usd_per_second == 0) {
+      lines.push_back(
+          fmt::format("price of stage {}: that of {} is not known", deployment.stages[k].name, machine->accelerator));
+    }
+    if (machine && machine->watts == 0) {
+      lines.push_back(fmt::format("energy of stage {}: the power of {} is not known", deployment.stages[k].name,
+                                  machine->accelerator));
+    }
+  }
+  if (!without.empty()) {
+    lines.push_back(fmt::format("price and energy of stages that name no accelerator ({})", join(without, ", ")));
+  }
+  return lines;
+}
+
+template <class E>
+std::string enum_name(E value) {
+  return std::string(config::EnumNames<E>::value[static_cast<std::size_t>(value)].second);
+}
+
+void add_stage_results(results::Serving& result, const Deployment& deployment) {
+  for (std::size_t k = 0; k < deployment.stages.size(); ++k) {
+    const Stage& stage = deployment.stages[k];
+    const auto& machine = deployment.stage_machines[k];
+    results::ServingStage made;
+    made.name = stage.name;
+    made.kind = enum_name(stage.kind);
+    made.place = enum_name(stage.place);
+    made.servers = stage.queue_servers();
+    if (machine && machine->usd_per_second > 0) { made.usd_per_second = machines_of(stage) * machine->usd_per_second; }
+    if (machine && machine->watts > 0) { made.watts = machines_of(stage) * machine->watts; }
+    result.stages.push_back(std::move(made));
+  }
+}
+
 std::vector<std::string> not_modelled(const Deployment& deployment) {
   std::vector<std::string> list = {
       "sampling parameters, tokenisation and HTTP beyond a constant per request (5 to 100 ms under load)",
@@ -194,7 +265,8 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
     list.emplace_back("blocks that a prefill engine holds until they are sent; contention of transfers in the network");
   }
   if (!deployment.stages.empty()) {
-    list.emplace_back("price and energy of stages before the engine; their transfers over the network");
+    list.emplace_back("transfers of stages over the network");
+    for (std::string& line : stages_left_out(deployment)) { list.push_back(std::move(line)); }
   }
   bool tiers = false;
   for (const auto& pool : deployment.pools) { tiers = tiers || !pool->shape().tiers.empty(); }
@@ -238,6 +310,10 @@ void add_expenses(results::Serving& result, const Deployment& deployment, const 
     usd += cost ? cost->value * engines : 0.0;
     watts += power ? power->value * engines : 0.0;
   }
+  for (const auto& stage : result.stages) {
+    usd += stage.usd_per_second.value_or(0.0);
+    watts += stage.watts.value_or(0.0);
+  }
   const double rate = result.output_tokens_per_s;
   if (priced && rate > 0) { result.usd_per_million_tokens = usd / rate * 1e6; }
   if (powered && rate > 0) { result.joules_per_token = watts / rate; }
@@ -256,12 +332,9 @@ Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
   result.gpus = deployment.gpus();
   result.slo = slo;
   for (const auto& pool : deployment.pools) { result.pools.push_back(pool->described()); }
-  for (const Stage& stage : deployment.stages) {
-    const auto kind = config::EnumNames<StageKind>::value[static_cast<std::size_t>(stage.kind)].second;
-    result.stages.push_back({stage.name, std::string(kind), stage.kind == StageKind::tool ? 0 : stage.servers});
-  }
+  add_stage_results(result, deployment);
   if (deployment.fleet.admission_limit > 0) { result.refused = run->refused; }
-  summarise(result, load, pools, *run, {warm_up, deployment.request_overhead_s, each});
+  summarise(result, load, pools, *run, {warm_up, deployment.request_overhead_s, each, deployment.fleet.stations});
   add_expenses(result, deployment, pools, *run);
   result.not_modelled = not_modelled(deployment);
   return result;

@@ -63,17 +63,30 @@ class BuiltPool {
   EngineShape shape_;
 };
 
+// One accelerator of a stage's servers. 0: not known.
+struct StageMachine {
+  std::string accelerator;
+  double usd_per_second = 0, watts = 0;
+};
+
 struct Deployment {
   workload::Model model;
   std::vector<std::unique_ptr<BuiltPool>> pools;  // one, or prefill and decode
   FleetOptions fleet;
-  std::vector<Stage> stages;  // of `fleet.stations`, with the rates of their machines
+  std::vector<Stage> stages;                                // of `fleet.stations`, with the rates of their machines
+  std::vector<std::optional<StageMachine>> stage_machines;  // [stage]; none: it names no accelerator
   double request_overhead_s = 0;
   AutoscaleOptions autoscale, prefill_autoscale;  // of the last pool; of the first of two
 
   [[nodiscard]] std::vector<Pool> fleet_pools() const;
   [[nodiscard]] std::int64_t gpus() const;
 };
+
+// Keys and values of a token in the caches of all ranks of an engine together, each once.
+[[nodiscard]] Bytes whole_token_bytes(const BuiltPool& pool);
+
+// Adds a stage. `named`: the accelerator that it names; none: that of the first pool.
+void add_stage(Deployment& deployment, Stage stage, const hardware::Accelerator* named);
 
 // How keys and values travel from prefill engines to decode engines.
 [[nodiscard]] TransferPolicy transfer_of(const BuiltPool& prefill, const BuiltPool& decode, bool by_layer);

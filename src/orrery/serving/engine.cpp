@@ -38,6 +38,10 @@ Engine::Engine(const EngineSettings& settings, const EngineShape& shape, StepPri
       is_end_(settings.prefix_cache ? ids_of(workload) : 0),
       unit_blocks_(blocks_of(workload.block_tokens)) {
   ORRERY_ASSERT(shape.tiers.size() <= kTiers);
+  if (workload.branches > 1) {
+    ORRERY_ASSERT(settings.scheduler != Scheduler::static_batch && !shape.prefill_only);
+    branches_ended_.resize(static_cast<std::size_t>(workload.arriving()));
+  }
   ORRERY_ASSERT(shape.blocks > 0 && settings.max_batched_tokens > 0 && settings.max_sequences > 0);
 }
 
@@ -73,10 +77,17 @@ std::uint32_t Engine::new_slot() {
   return slot;
 }
 
-void Engine::arrive(std::int64_t request, Ticks now, bool prefilled) {
+void Engine::arrive(std::int64_t request, Ticks now, std::int64_t retrieved) {
   ORRERY_ASSERT(request >= 0 && now >= 0);
-  const Request& r = workload_.requests[static_cast<std::size_t>(request)];
-  const Waiting waiting{request, prefilled ? 1 : 0, prefilled ? r.input : 0, prefilled};
+  enter({request, 0, 0, false, retrieved});
+}
+
+void Engine::arrive_prefilled(std::int64_t request, Ticks now) {
+  ORRERY_ASSERT(request >= 0 && now >= 0);
+  enter({request, 1, workload_.requests[static_cast<std::size_t>(request)].input, true, 0});
+}
+
+void Engine::enter(const Waiting& waiting) {
   if (poll_ == 1) {
     queue(waiting, false);
     return;
@@ -168,11 +179,12 @@ void Engine::plan_static(Ticks now) {
       const Waiting head = waiting_.front();
       const Request& request = workload_.requests[static_cast<std::size_t>(head.request)];
       Offer offer;
-      offer.tokens = request.input;
+      offer.hit_tokens = head.retrieved;
+      offer.tokens = request.input - head.retrieved;
       offer.own_blocks = blocks_of(request.input + request.output - 1);
       if (offer.own_blocks > available()) { break; }
       waiting_.pop_front();
-      waiting_tokens_ -= request.input;
+      waiting_tokens_ -= tokens_of(head);
       admit(head, offer, now);
       ++static_alive_;
     }
@@ -304,7 +316,9 @@ void Engine::advance() {
     ++totals_.mixed_iterations;
     totals_.prefill_s += time;
     finish_chunks();
+    if (!forking_.empty()) { queue_branches(); }
   }
+  if (!joined_.empty()) { cut_branches(); }
   with_decodes_ = false;
   look(mixed || running() == 0);
   plan(now);
@@ -319,7 +333,10 @@ void Engine::finish_chunks() {
     Outcome& outcome = outcomes_[static_cast<std::size_t>(s.request)];
     ++s.generated;
     ++totals_.generated;
-    if (s.generated == 1) { outcome.first = streamed_; }
+    if (s.generated == 1) {
+      outcome.first = streamed_;
+      if (!branches_ended_.empty() && s.request < workload_.arriving()) { forking_.push_back(s.request); }
+    }
     std::erase(prefilling_, planned.slot);
     s.decodes = true;
     join(planned.slot);
@@ -342,18 +359,26 @@ void Engine::join(std::uint32_t slot) {
 
 void Engine::leave(std::uint32_t slot) {
   Sequence& s = slots_[slot];
-  ended_.push_back(s.request);
   outcomes_[static_cast<std::size_t>(s.request)].last = streamed_;
+  if (branches_ended_.empty()) {
+    ended_.push_back(s.request);
+  } else {
+    end_branch(s.request);
+  }
   if (settings_.scheduler == Scheduler::static_batch) {  // its place computes on until the batch has ended
     --static_alive_;
   } else {
-    --phases_[static_cast<std::size_t>(phase_of(s))];
-    contexts_ -= context_of(s);
-    shared_ -= s.shared;
-    ungenerated_ -= s.joined + outputs_left(s);
-    --decodes_;
+    stop_decoding(s);
   }
   left_.free(release(s));
+}
+
+void Engine::stop_decoding(const Sequence& s) {
+  --phases_[static_cast<std::size_t>(phase_of(s))];
+  contexts_ -= context_of(s);
+  shared_ -= s.shared;
+  ungenerated_ -= s.joined + outputs_left(s);
+  --decodes_;
 }
 
 std::int64_t Engine::release(Sequence& s) {

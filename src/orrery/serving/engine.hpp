@@ -4,9 +4,13 @@
 // An event is an iteration whose composition differs from the one before. Between them all running sequences advance in
 // lock step, so a jump over many decode iterations has a closed form, exact because the clock is an integer.
 //
+// A request may have branches: when its prompt is computed, further sequences over it enter the queue in front. They
+// are prompts like others, so what they share is what the prefix cache has: whole blocks of the prompt, held once.
+//
 // Left out: beam search, grammar and adapter waits, block reuse of generated tokens by other requests.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -38,7 +42,8 @@ struct EngineTotals {
   std::int64_t prefilled = 0;  // tokens of prompts that were computed, again ones included
   std::int64_t preemptions = 0;
   std::int64_t peak_blocks = 0;
-  double busy_s = 0, prefill_s = 0;  // prefill_s: of iterations with parts of prompts
+  std::int64_t cut_branches = 0, cut_tokens = 0;  // branches that no answer waited for, and what they had generated
+  double busy_s = 0, prefill_s = 0;               // prefill_s: of iterations with parts of prompts
   double running_integral = 0, block_integral = 0;
   std::array<std::int64_t, kTiers> tier_tokens{};  // loaded from each tier
   std::array<double, kTiers> tier_s{};             // that iterations waited for them
@@ -64,9 +69,11 @@ class Engine {
   Engine(const EngineSettings& settings, const EngineShape& shape, StepPrice& price, const Workload& workload,
          std::vector<Outcome>& outcomes);
 
-  // Puts a request in the queue. `prefilled`: its prompt is in the cache already (it comes from a prefill pool), and
-  // its first token is generated. Call wake() when all requests of a moment have arrived.
-  void arrive(std::int64_t request, Ticks now, bool prefilled = false);
+  // Puts a request in the queue. `retrieved`: leading tokens of its prompt whose keys and values come with it from a
+  // store; lost if it is preempted. Call wake() when all requests of a moment have arrived.
+  void arrive(std::int64_t request, Ticks now, std::int64_t retrieved = 0);
+  // Its prompt is in the cache already (it comes from a prefill pool), and its first token is generated.
+  void arrive_prefilled(std::int64_t request, Ticks now);
   void wake(Ticks now);
 
   // When the iterations in progress end; kNever if nothing runs.
@@ -99,6 +106,7 @@ class Engine {
     std::int64_t generated = 0;  // tokens before it was preempted
     std::int64_t kept = 0;       // positions whose keys and values are on the host, or arrive with the request
     bool arrives = false;        // they arrive with the request, whose first token counts when it runs
+    std::int64_t retrieved = 0;  // leading positions that a store has found
   };
   struct Sequence {
     std::int64_t request = 0;
@@ -131,6 +139,9 @@ class Engine {
   }
   [[nodiscard]] std::int64_t context_of(const Sequence& s) const { return s.joined_context + step_ - s.joined; }
   [[nodiscard]] std::int64_t phase_of(const Sequence& s) const;
+  [[nodiscard]] std::int64_t generated_by(const Sequence& s) const {
+    return s.decodes ? s.generated + step_ - s.joined : s.generated;
+  }
   // Decode steps from when it began to its last token.
   [[nodiscard]] std::int64_t outputs_left(const Sequence& s) const {
     return workload_.requests[static_cast<std::size_t>(s.request)].output - s.generated;
@@ -142,7 +153,12 @@ class Engine {
   }
 
   [[nodiscard]] std::int64_t tokens_of(const Waiting& waiting) const {
-    return workload_.requests[static_cast<std::size_t>(waiting.request)].input + waiting.generated - waiting.kept;
+    const std::int64_t prompt = workload_.requests[static_cast<std::size_t>(waiting.request)].input;
+    return prompt + waiting.generated - std::max(waiting.kept, waiting.retrieved);
+  }
+  void enter(const Waiting& waiting);
+  [[nodiscard]] Ticks arrival_of(std::int64_t sequence) const {
+    return workload_.requests[static_cast<std::size_t>(workload_.request_of(sequence))].arrival;
   }
   void take_blocks(std::int64_t count);
   // Idle blocks of the request's own that it finds again after a preemption: not overwritten since, and whole.
@@ -188,6 +204,12 @@ class Engine {
   void finish_chunks();
   void join(std::uint32_t slot);
   void leave(std::uint32_t slot);
+  void stop_decoding(const Sequence& sequence);
+  // engine_branches.cpp
+  void queue_branches();
+  void end_branch(std::int64_t sequence);
+  void cut_branches();
+  void cut_running(std::uint32_t slot);
   // Its own blocks, which are free then.
   std::int64_t release(Sequence& sequence);
   std::uint32_t new_slot();
@@ -244,6 +266,9 @@ class Engine {
   std::vector<Planned> planned_;
   std::vector<Chunk> chunks_;
   std::vector<std::int64_t> ended_;
+  std::vector<std::int64_t> forking_;         // requests with branches whose prompt was computed in this iteration
+  std::vector<std::int64_t> joined_;          // requests of which branches are to be cut
+  std::vector<std::int32_t> branches_ended_;  // [request]; empty: no branches
   EngineTotals totals_;
 };
 

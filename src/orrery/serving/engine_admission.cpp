@@ -18,7 +18,8 @@ void Engine::queue(const Waiting& waiting, bool front) {
     const Request& x = workload_.requests[static_cast<std::size_t>(a.request)];
     const Request& y = workload_.requests[static_cast<std::size_t>(b.request)];
     if (x.priority != y.priority) { return x.priority < y.priority; }
-    return x.arrival != y.arrival ? x.arrival < y.arrival : a.request < b.request;
+    const Ticks p = arrival_of(a.request), q = arrival_of(b.request);
+    return p != q ? p < q : a.request < b.request;
   };
   waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), waiting, before), waiting);
 }
@@ -44,6 +45,7 @@ Engine::Offer Engine::offer_of(const Waiting& waiting, std::int64_t budget) cons
     const std::int64_t shared = offer.units * workload_.block_tokens;
     if (offer.left > 0) { offer.hit_tokens = shared + offer.left * settings_.block_tokens; }
   }
+  offer.hit_tokens = std::max(offer.hit_tokens, waiting.retrieved);
   const std::int64_t known = std::max(offer.hit_tokens, waiting.kept);
   const std::int64_t left = target - known;
   offer.tokens = std::min(left, budget);
@@ -179,8 +181,7 @@ void Engine::admit_waiting(std::int64_t budget, Ticks now) {
     const Offer offer = offer_of(head, budget);
     if (offer.tokens == 0 || !fits(head, offer)) { break; }
     waiting_.pop_front();
-    const Request& request = workload_.requests[static_cast<std::size_t>(head.request)];
-    waiting_tokens_ -= request.input + head.generated - head.kept;
+    waiting_tokens_ -= tokens_of(head);
     admit(head, offer, now);
     budget -= offer.tokens;
   }
@@ -238,7 +239,7 @@ void Engine::preempt_last() {
   Sequence& s = slots_[slot];
   Outcome& outcome = outcomes_[static_cast<std::size_t>(s.request)];
   const std::int64_t context = s.decodes ? context_of(s) : s.computed;
-  Waiting waiting{s.request, s.decodes ? s.generated + step_ - s.joined : s.generated, 0, false};
+  Waiting waiting{s.request, generated_by(s), 0, false, 0};
   ++outcome.preemptions;
   ++totals_.preemptions;
   const bool swaps = settings_.preemption == Preemption::swap && s.decodes;
@@ -249,11 +250,7 @@ void Engine::preempt_last() {
     outcome.recomputed += context;
   }
   if (s.decodes) {
-    --phases_[static_cast<std::size_t>(phase_of(s))];
-    contexts_ -= context;
-    shared_ -= s.shared;
-    ungenerated_ -= s.joined + outputs_left(s);
-    --decodes_;
+    stop_decoding(s);
   } else {
     std::erase(prefilling_, slot);
     std::erase_if(planned_, [&](const Planned& planned) { return planned.slot == slot; });

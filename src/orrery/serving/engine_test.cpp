@@ -8,7 +8,6 @@
 
 #include "orrery/core/test_effort.hpp"
 #include "orrery/serving/load.hpp"
-#include "orrery/serving/stage.hpp"
 #include "orrery/serving/summary.hpp"
 #include "orrery/serving/test_cases.hpp"
 
@@ -26,7 +25,7 @@ Workload load_of(std::int64_t requests, double rate, std::int64_t input, std::in
   return generated(options);
 }
 
-RandomCase random_case() {
+RandomCase random_case(std::int64_t branches) {
   RandomCase c;
   LoadOptions options;
   options.requests = *rc::gen::inRange<std::int64_t>(1, 60);
@@ -44,6 +43,7 @@ RandomCase random_case() {
     options.prefix_groups = 3;
     options.prefix_tokens = 96;
   }
+  options.branches = options.join = branches;
   c.load = generated(options);
   auto& s = c.fleet.settings;
   s.scheduler = *rc::gen::element(Scheduler::mixed, Scheduler::prefill_first);
@@ -80,6 +80,13 @@ RandomCase random_case() {
     station.fixed = *rc::gen::element<Ticks>(0, ticks_of(Seconds(5e-3)));
     station.shared = *rc::gen::element<Ticks>(0, ticks_of(Seconds(2e-3)));
     station.compute = *rc::gen::element<Ticks>(0, ticks_of(Seconds(3e-3)));
+    station.place = *rc::gen::element(StagePlace::before_prefill, StagePlace::after_answer, StagePlace::between_turns);
+    station.fixed_cv = *rc::gen::element(0.0, 1.5);
+    if (*rc::gen::element(false, false, true)) {
+      station.place = StagePlace::before_prefill;
+      station.store = {0.5, std::nullopt, Seconds(*rc::gen::element(0.0, 1e-5))};
+      if (*rc::gen::arbitrary<bool>()) { station.store->prefix_tokens = *rc::gen::inRange<std::int64_t>(1, 300); }
+    }
     c.fleet.options.stations.push_back(station);
   }
   if (*rc::gen::element(false, false, true)) {
@@ -140,7 +147,7 @@ RC_GTEST_PROP(Engine, tokens_and_requests_are_conserved_and_times_are_ordered, (
     const Request& request = c.load.requests[i];
     const Outcome& outcome = run.outcomes[i];
     RC_ASSERT(request.arrival <= outcome.scheduled && outcome.scheduled < outcome.first);
-    RC_ASSERT(outcome.first <= outcome.last && outcome.last <= run.end);
+    RC_ASSERT(outcome.first <= outcome.last && outcome.last <= outcome.answered && outcome.answered <= run.end);
     RC_ASSERT((request.output == 1) == (outcome.first == outcome.last));
     outputs += request.output;
     prompts += request.input - outcome.cached;
@@ -177,7 +184,7 @@ RC_GTEST_PROP(Engine, littles_law_holds_exactly_on_a_whole_run, ()) {
   const FleetRun run = c.fleet.run(c.load);
   double sojourn = 0;
   for (std::size_t i = 0; i < run.outcomes.size(); ++i) {
-    sojourn += seconds_of(run.outcomes[i].last - c.load.requests[i].arrival);
+    sojourn += seconds_of(run.outcomes[i].answered - c.load.requests[i].arrival);
   }
   RC_ASSERT(std::abs(run.system_integral - sojourn) <= 1e-9 * sojourn);
 }
@@ -189,7 +196,12 @@ RC_GTEST_PROP(Engine, a_turn_arrives_a_think_time_after_the_answer_before_it, ()
   for (std::size_t i = 1; i < run.outcomes.size(); ++i) {
     const Request &before = c.load.requests[i - 1], &request = c.load.requests[i];
     if (c.load.following[i].waits_for == 0) { continue; }
-    RC_ASSERT(request.arrival == run.outcomes[i - 1].last + c.load.think + 1);
+    Ticks between = 0;
+    for (std::size_t k = 0; k < run.stations.size(); ++k) {
+      const bool is_between = c.fleet.options.stations[k].place == StagePlace::between_turns;
+      between += is_between ? run.stations[k].times[i - 1] : 0;
+    }
+    RC_ASSERT(request.arrival == run.outcomes[i - 1].answered + between + c.load.think + 1);
     RC_ASSERT(request.session == before.session && request.input > before.input + before.output);
   }
 }
@@ -231,101 +243,6 @@ TEST(Load, a_later_turn_finds_the_prompt_before_it_in_the_cache) {
   EXPECT_EQ(run.outcomes[0].cached, 0);
   EXPECT_EQ(run.outcomes[1].cached, 64);
   EXPECT_EQ(run.outcomes[2].cached, 112);
-}
-
-RC_GTEST_PROP(Stages, littles_law_holds_in_each_and_requests_are_conserved, ()) {
-  RandomCase c = random_case();
-  c.fleet.shape.prompt_host = 0;
-  const FleetRun run = c.fleet.run(c.load);
-  RC_ASSERT(run.stations.size() == c.fleet.options.stations.size());
-  for (std::size_t k = 0; k < run.stations.size(); ++k) {
-    const StationTotals& totals = run.stations[k];
-    const std::int64_t servers = c.fleet.options.stations[k].servers;
-    double sojourn = 0;
-    for (std::size_t i = 0; i < totals.times.size(); ++i) {
-      RC_ASSERT(totals.waits[i] >= 0 && totals.waits[i] <= totals.times[i]);
-      RC_ASSERT(servers > 0 || totals.waits[i] == 0);
-      sojourn += seconds_of(totals.times[i]);
-    }
-    RC_ASSERT(totals.served == std::ssize(c.load.requests));
-    RC_ASSERT(std::abs(totals.inside_integral - sojourn) <= 1e-9 * (sojourn + 1e-6));
-    if (servers > 0) { RC_ASSERT(totals.busy_s <= static_cast<double>(servers) * seconds_of(run.end) + 1e-9); }
-  }
-  for (std::size_t i = 0; i < run.outcomes.size(); ++i) {
-    Ticks ready = c.load.requests[i].arrival;
-    for (const auto& totals : run.stations) { ready += totals.times[i]; }
-    RC_ASSERT(run.outcomes[i].ready == ready);
-  }
-}
-
-// A stage that takes no time changes nothing, bit for bit.
-RC_GTEST_PROP(Stages, a_stage_without_time_is_plain_serving, ()) {
-  RandomCase c = random_case();
-  c.fleet.options.stations.clear();
-  Workload again = c.load;
-  const FleetRun plain = c.fleet.run(c.load);
-  c.fleet.options.stations.push_back({*rc::gen::element<std::int64_t>(0, 1), 1});
-  const FleetRun staged = c.fleet.run(again);
-  RC_ASSERT(plain.end == staged.end);
-  for (std::size_t i = 0; i < plain.outcomes.size(); ++i) {
-    const Outcome &a = plain.outcomes[i], &b = staged.outcomes[i];
-    RC_ASSERT(a.scheduled == b.scheduled && a.first == b.first && a.last == b.last);
-  }
-}
-
-// One server without batches is M/D/1: Wq = rho s / (2 (1 - rho)).
-TEST(Stages, one_server_waits_as_m_d_1) {
-  TestFleet fleet;
-  const double service = 20e-3, rho = 0.7;
-  fleet.options.stations.push_back({1, 1, ticks_of(Seconds(service))});
-  Workload load = load_of(test::cases(200'000), rho / service, 1, 1, 1.0, 5);
-  const FleetRun run = fleet.run(load);
-  constexpr std::size_t kBatches = 40;
-  const auto& waits = run.stations[0].waits;
-  const std::size_t size = waits.size() / kBatches;
-  std::vector<double> means(kBatches);
-  for (std::size_t i = 0; i < size * kBatches; ++i) {
-    means[i / size] += seconds_of(waits[i]) / static_cast<double>(size);
-  }
-  const double mean = std::accumulate(means.begin(), means.end(), 0.0) / kBatches;
-  double variance = 0;
-  for (const double m : means) { variance += (m - mean) * (m - mean); }
-  const double error = std::sqrt(variance / (kBatches - 1) / kBatches);
-  EXPECT_NEAR(mean, rho * service / (2 * (1 - rho)), 3 * error);
-}
-
-// 10^8 vectors of 1,024 components in 2 B, 1 TB/s: a flat scan reads 204.8 GB in 204.8 ms whatever the batch. IVF with
-// 32 of 65,536 lists in codes of 64 B: centroids 0.268 GB and 3.125 MB for each request.
-TEST(Stages, vector_search_reads_its_lists) {
-  Stage stage;
-  stage.kind = StageKind::retrieve;
-  stage.bandwidth = BytesPerSecond(1e12);
-  stage.flops = FlopsPerSecond(1e18);
-  stage.vectors = 1e8;
-  EXPECT_NEAR(seconds_of(station_of(stage).time_of(1)), 0.2048, 1e-9);
-  EXPECT_NEAR(seconds_of(station_of(stage).time_of(8)), 0.2048, 1e-9);
-  stage.shards = 4;
-  EXPECT_NEAR(seconds_of(station_of(stage).time_of(1)), 0.0512, 1e-9);
-  stage.shards = 1;
-  stage.lists = 65536;
-  stage.probed = 32;
-  stage.vector_bytes = 64;
-  const double centroids = 65536.0 * 1024 * 4 / 1e12, codes = 1e8 * 32 / 65536 * 64 / 1e12;
-  EXPECT_NEAR(seconds_of(station_of(stage).time_of(1)), centroids + codes, 1e-9);
-  EXPECT_NEAR(seconds_of(station_of(stage).time_of(8)), centroids + 8 * codes, 1e-9);
-}
-
-// An encoder of 335 M parameters: 0.67 GB of weights at 1 TB/s, or 2 x 335e6 x 64 FLOPs for each query.
-TEST(Stages, an_encoder_reads_its_weights_or_computes) {
-  Stage stage;
-  stage.kind = StageKind::embed;
-  stage.bandwidth = BytesPerSecond(1e12);
-  stage.flops = FlopsPerSecond(100e12);
-  stage.efficiency = 0.5;
-  stage.parameters = 335e6;
-  EXPECT_NEAR(seconds_of(station_of(stage).time_of(1)), 2.0 * 335e6 * 64 / 50e12, 1e-9);
-  stage.tokens = 1;
-  EXPECT_NEAR(seconds_of(station_of(stage).time_of(1)), 0.67e-3, 1e-9);
 }
 
 // One sequence at a time with one output token is a single server: Wq = rho s / (2 (1 - rho)) for fixed prompts

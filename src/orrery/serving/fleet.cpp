@@ -6,157 +6,11 @@
 
 #include <fmt/format.h>
 
-#include "orrery/core/random.hpp"
+#include "orrery/serving/front.hpp"
 
 namespace orrery::serving {
 
 namespace {
-
-// The engines of one pool, and the router in front of them.
-class Front {
- public:
-  Front(const Pool& pool, const FleetOptions& options, const Workload& load, std::vector<Outcome>& outcomes,
-        std::int32_t first)
-      : options_(options),
-        load_(load),
-        block_tokens_(pool.settings->block_tokens),
-        first_(first),
-        random_(options.seed + 77),
-        scaler_(pool.autoscale, static_cast<std::size_t>(pool.replicas)) {
-    for (std::int64_t i = 0; i < pool.replicas; ++i) {
-      engines_.push_back(std::make_unique<Engine>(*pool.settings, pool.shape, *pool.price, load, outcomes));
-    }
-    seen_.resize(engines_.size());
-    tokenised_.resize(engines_.size(), 0);
-    tokenising_.resize(engines_.size(), 0);
-    prompt_host_ = pool.shape.prompt_host;
-    sent_.resize(engines_.size());
-    sending_.resize(engines_.size(), 0);
-    signal_ = pool.autoscale.signal;
-  }
-
-  [[nodiscard]] std::size_t size() const { return engines_.size(); }
-  [[nodiscard]] Engine& engine(std::size_t i) { return *engines_[i]; }
-  [[nodiscard]] std::int32_t first() const { return first_; }
-  [[nodiscard]] std::int64_t block_tokens() const { return block_tokens_; }
-  [[nodiscard]] Autoscaler& scaler() { return scaler_; }
-
-  // When the tokens of a prompt that comes now are ready for the engine: prompts are tokenised one after the other.
-  Ticks begin_tokenising(std::size_t i, const Request& request, Ticks now) {
-    if (prompt_host_ == 0) { return now; }
-    ++tokenising_[i];
-    tokenised_[i] = std::max(now, tokenised_[i]) + request.input * prompt_host_;
-    return tokenised_[i];
-  }
-  void end_tokenising(std::size_t i) { --tokenising_[i]; }
-  [[nodiscard]] std::int64_t outstanding(std::size_t i) const { return engines_[i]->outstanding() + tokenising_[i]; }
-
-  // Requests whose keys and values an engine still holds, because they are being sent.
-  void begin_sending(std::size_t i) { ++sending_[i]; }
-  void end_sending(std::size_t i) { --sending_[i]; }
-  [[nodiscard]] bool idle(std::size_t i) const { return outstanding(i) == 0 && sending_[i] == 0; }
-  void switch_off_if_idle(std::size_t i, Ticks now) {
-    if (idle(i)) { scaler_.emptied(i, now); }
-  }
-
-  void scale(Ticks now) {
-    for (std::size_t i = 0; i < engines_.size(); ++i) {
-      if (scaler_.is_off(i)) { engines_[i]->forget(); }
-    }
-    scaler_.step(now, {[&](std::size_t i) { return signal_of(i, now); }, [&](std::size_t i) { return idle(i); }});
-  }
-
-  std::size_t choose(const Request& request, Ticks now) {
-    const std::vector<std::size_t>& active = scaler_.active();
-    const std::size_t count = active.size();
-    if (count == 1) { return active.front(); }
-    if (options_.routing == Routing::round_robin) { return active[turn_++ % count]; }
-    if (options_.routing == Routing::random) {
-      return active[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(count)))];
-    }
-    if (options_.routing == Routing::session && request.session >= 0) {
-      return active[static_cast<std::size_t>(request.session) % count];
-    }
-    look(now);
-    const std::size_t start = turn_++ % count;  // ties take turns
-    std::size_t best = active[start];
-    double least = load_of(best, request);
-    for (std::size_t k = 1; k < count; ++k) {
-      const std::size_t i = active[(start + k) % count];
-      const double load = load_of(i, request);
-      if (load < least) {
-        least = load;
-        best = i;
-      }
-    }
-    sent_[best] += cost_of(best, request);
-    return best;
-  }
-
- private:
-  [[nodiscard]] double signal_of(std::size_t i, Ticks now) const {
-    switch (signal_) {
-      case ScaleSignal::requests: return static_cast<double>(outstanding(i));
-      case ScaleSignal::queue: return static_cast<double>(engines_[i]->waiting() + tokenising_[i]);
-      case ScaleSignal::kv:
-        return static_cast<double>(engines_[i]->used_blocks_at(now)) / static_cast<double>(engines_[i]->blocks());
-    }
-    return 0.0;
-  }
-
-  // The router's view, not older than signal_age.
-  void look(Ticks now) {
-    if (looked_ >= 0 && options_.signal_age > 0 && now - looked_ < options_.signal_age) { return; }
-    looked_ = now;
-    for (std::size_t i = 0; i < engines_.size(); ++i) {
-      const Engine& engine = *engines_[i];
-      const double held = static_cast<double>(engine.used_blocks() * block_tokens_);
-      seen_[i] = by_requests() ? static_cast<double>(outstanding(i))
-                               : static_cast<double>(engine.waiting_tokens()) + kHeldWeight * held;
-      sent_[i] = 0.0;
-    }
-  }
-
-  [[nodiscard]] bool by_requests() const {
-    return options_.routing == Routing::least_outstanding || options_.routing == Routing::session;
-  }
-
-  // What a request adds to the load of an engine.
-  [[nodiscard]] double cost_of(std::size_t i, const Request& request) const {
-    if (by_requests()) { return 1.0; }
-    return options_.routing == Routing::prefix_aware ? left_of(i, request) : static_cast<double>(request.input);
-  }
-
-  [[nodiscard]] double left_of(std::size_t i, const Request& request) const {
-    const auto hits = request.blocks > 0 ? engines_[i]->prefixes().hits(load_.blocks_of(request)) : 0;
-    return static_cast<double>(std::max<std::int64_t>(0, request.input - hits * load_.block_tokens));
-  }
-
-  [[nodiscard]] double load_of(std::size_t i, const Request& request) const {
-    const double known = seen_[i] + sent_[i];
-    return options_.routing == Routing::prefix_aware ? known + left_of(i, request) : known;
-  }
-
-  // A held position of the cache delays later requests less than a prompt token that waits: every iteration reads it,
-  // and it is computed once.
-  static constexpr double kHeldWeight = 0.1;
-
-  const FleetOptions& options_;
-  const Workload& load_;
-  std::int64_t block_tokens_;
-  std::int32_t first_;
-  RandomStream random_;
-  Autoscaler scaler_;
-  std::vector<std::unique_ptr<Engine>> engines_;
-  std::vector<double> seen_, sent_;
-  Ticks prompt_host_ = 0;
-  std::vector<Ticks> tokenised_;          // [engine]: when the last prompt is
-  std::vector<std::int64_t> tokenising_;  // [engine]: prompts before its queue
-  std::vector<std::int64_t> sending_;     // [engine]: requests on their way to a decode engine
-  ScaleSignal signal_ = ScaleSignal::requests;
-  Ticks looked_ = -1;
-  std::size_t turn_ = 0;
-};
 
 struct Due {
   Ticks at;
@@ -168,7 +22,8 @@ using Dues = std::priority_queue<Due, std::vector<Due>, std::greater<>>;
 class FleetSimulation {
  public:
   FleetSimulation(Workload& load, const std::vector<Pool>& pools, const FleetOptions& options)
-      : load_(load), options_(options), stations_(options.stations, load.requests.size()) {
+      : load_(load), options_(options), stations_(options.stations, load, options.seed) {
+    arriving_ = load.arriving();
     run_.outcomes.resize(load.requests.size());
     std::int32_t first = 0;
     for (const Pool& pool : pools) {
@@ -185,7 +40,8 @@ class FleetSimulation {
       for (Front& front : fronts_) {
         if (!front.engine(0).can_hold(load_.requests[i])) {
           const Request& r = load_.requests[i];
-          return fail(fmt::format("request {} has {} + {} tokens: the cache of an engine holds {}", i + 1, r.input,
+          const std::int64_t number = load_.request_of(static_cast<std::int64_t>(i)) + 1;
+          return fail(fmt::format("request {} has {} + {} tokens: the cache of an engine holds {}", number, r.input,
                                   r.output, front.engine(0).blocks() * front.block_tokens()));
         }
       }
@@ -215,8 +71,7 @@ class FleetSimulation {
       } else if (transfer == now) {
         take_transfers(now);
       } else if (answer == now) {
-        end(answers_.top().what, now);
-        answers_.pop();
+        take_answers(now);
       } else if (!advance_engine()) {
         return fail("interrupted");
       }
@@ -247,7 +102,7 @@ class FleetSimulation {
     for (std::int64_t client = 0; client < load_.clients && has_next(); ++client) { timed_.push({0, take_next()}); }
   }
 
-  [[nodiscard]] bool has_next() const { return next_ < std::ssize(load_.requests); }
+  [[nodiscard]] bool has_next() const { return next_ < arriving_; }
 
   // The next request that follows no other one.
   std::int64_t take_next() {
@@ -287,13 +142,13 @@ class FleetSimulation {
         continue;
       }
       count(1, now);
-      if (stations_.empty()) {
-        send_new(request, now);
+      if (stations_.has(StagePlace::before_prefill)) {
+        stations_.arrive(StagePlace::before_prefill, request, now);
       } else {
-        stations_.arrive(request, now);
+        send_new(request, now);
       }
     }
-    if (!stations_.empty()) { stations_.start(now); }
+    stations_.start(now);
     wake(fronts_.front(), now);
   }
 
@@ -313,21 +168,52 @@ class FleetSimulation {
   }
 
   void take_stations(Ticks now) {
-    for (const std::int64_t request : stations_.advance(now)) { send_new(request, now); }
+    for (const auto& [request, place] : stations_.advance(now)) {
+      switch (place) {
+        case StagePlace::before_prefill: send_new(request, now); break;
+        case StagePlace::after_answer: end(request, now); break;
+        case StagePlace::between_turns: release_followers(request, now); break;
+      }
+    }
+    stations_.start(now);
     wake(fronts_.front(), now);
+  }
+
+  // Stages that follow answers, after all answers of an event: those that take no time end here.
+  void settle(Ticks now) {
+    stations_.start(now);
+    while (stations_.next() == now) { take_stations(now); }
+  }
+
+  // The client has the last token; stages may follow.
+  void answer(std::int64_t request, Ticks now) {
+    if (stations_.has(StagePlace::after_answer)) {
+      stations_.arrive(StagePlace::after_answer, request, now);
+    } else {
+      end(request, now);
+    }
+  }
+
+  void take_answers(Ticks now) {
+    while (!answers_.empty() && answers_.top().at == now) {
+      const std::int64_t request = answers_.top().what;
+      answers_.pop();
+      answer(request, now);
+    }
+    settle(now);
   }
 
   void send_new(std::int64_t request, Ticks now) {
     Outcome& outcome = run_.outcomes[static_cast<std::size_t>(request)];
     Front& front = fronts_.front();
     const Request& r = load_.requests[static_cast<std::size_t>(request)];
-    const std::size_t i = front.choose(r, now);
+    const std::size_t i = front.choose(r, stations_.retrieved(request), now);
     outcome.engine = front.first() + static_cast<std::int32_t>(i);
     outcome.ready = front.begin_tokenising(i, r, now);
     if (outcome.ready > now) {
       prompts_.push({outcome.ready, request});
     } else {
-      front.engine(i).arrive(request, now);
+      front.engine(i).arrive(request, now, stations_.retrieved(request));
       woken_.push_back(i);
     }
   }
@@ -341,7 +227,7 @@ class FleetSimulation {
       const std::int32_t number = run_.outcomes[static_cast<std::size_t>(request)].engine - front.first();
       const auto i = static_cast<std::size_t>(number);
       front.end_tokenising(i);
-      front.engine(i).arrive(request, now);
+      front.engine(i).arrive(request, now, stations_.retrieved(request));
       woken_.push_back(i);
     }
     wake(front, now);
@@ -349,9 +235,9 @@ class FleetSimulation {
 
   void send_prefilled(std::int64_t request, Ticks now) {
     Front& front = fronts_.back();
-    const std::size_t i = front.choose(load_.requests[static_cast<std::size_t>(request)], now);
+    const std::size_t i = front.choose(load_.requests[static_cast<std::size_t>(request)], 0, now);
     run_.outcomes[static_cast<std::size_t>(request)].engine = front.first() + static_cast<std::int32_t>(i);
-    front.engine(i).arrive(request, now, true);
+    front.engine(i).arrive_prefilled(request, now);
     woken_.push_back(i);
   }
 
@@ -386,34 +272,46 @@ class FleetSimulation {
     Engine& engine = front.engine(i);
     engine.advance();
     for (const std::int64_t request : engine.ended()) {
-      const Ticks last = run_.outcomes[static_cast<std::size_t>(request)].last;
+      const Ticks last = end_of(run_.outcomes, request).last;
       if (is_last && last > due.at) {
         answers_.push({last, request});
       } else if (is_last) {
-        end(request, due.at);
+        answer(request, due.at);
       } else {
         hand_over(i, request, due.at);
       }
     }
+    settle(due.at);
     front.switch_off_if_idle(i, due.at);
     schedule(front, i);
     constexpr std::int64_t kOften = 1 << 16;
     return ++events_ % kOften != 0 || !options_.keep_going || options_.keep_going(ended_);
   }
 
-  // Requests that follow arrive a tick later than they could: iterations that start now, on any engine, do not see
-  // them.
+  // The client has its answer.
   void end(std::int64_t request, Ticks now) {
+    Outcome& outcome = run_.outcomes[static_cast<std::size_t>(request)];
+    outcome.answered = std::max(end_of(run_.outcomes, request).last, now);
     run_.end = now;
     ++ended_;
     count(-1, now);
     const auto followers = load_.followers_of(request);
-    for (const std::uint32_t follower : followers) {
+    if (!followers.empty() && stations_.has(StagePlace::between_turns)) {
+      stations_.arrive(StagePlace::between_turns, request, now);
+    } else {
+      release_followers(request, now);
+    }
+    if (load_.clients > 0 && followers.empty() && has_next()) { timed_.push({now + load_.think + 1, take_next()}); }
+  }
+
+  // Requests that follow arrive a tick later than they could: iterations that start now, on any engine, do not see
+  // them.
+  void release_followers(std::int64_t request, Ticks now) {
+    for (const std::uint32_t follower : load_.followers_of(request)) {
       if (--waits_for_[follower] == 0 && !run_.outcomes[follower].refused) {
         timed_.push({now + load_.following[follower].gap + 1, follower});
       }
     }
-    if (load_.clients > 0 && followers.empty() && has_next()) { timed_.push({now + load_.think + 1, take_next()}); }
   }
 
   // One transfer of an engine at a time, in the order of their prompts' ends.
@@ -421,7 +319,7 @@ class FleetSimulation {
     const Request& r = load_.requests[static_cast<std::size_t>(request)];
     const Outcome& outcome = run_.outcomes[static_cast<std::size_t>(request)];
     if (r.output == 1) {
-      end(request, now);
+      answer(request, now);
       return;
     }
     const TransferPolicy& transfer = options_.transfer;
@@ -459,6 +357,7 @@ class FleetSimulation {
   std::vector<Ticks> scheduled_, sending_;
   std::vector<std::size_t> woken_;
   std::vector<std::int32_t> waits_for_;  // [request], if some follow others
+  std::int64_t arriving_ = 0;            // requests, without further branches
   std::int64_t next_ = 0, in_system_ = 0, ended_ = 0, events_ = 0;
   Ticks counted_ = 0;
 };

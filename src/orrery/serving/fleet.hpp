@@ -47,7 +47,7 @@ struct FleetOptions {
   Routing routing = Routing::least_outstanding;
   Ticks signal_age = 0;  // how old the router's view of engines may be
   TransferPolicy transfer;
-  std::vector<StationOptions> stations;  // that every request passes before the engines
+  std::vector<StationOptions> stations;  // that requests pass outside the engines
   std::int64_t admission_limit = 0;      // requests that wait or run at a time; others are refused; 0: no limit
   std::uint64_t seed = 1;
   std::function<bool(std::int64_t done)> keep_going;  // called now and then; false: stop with an error

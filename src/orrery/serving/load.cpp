@@ -36,7 +36,8 @@ double Draws::gamma(double shape) {
 namespace {
 
 // Purposes of streams of random numbers: a load that differs in its rate alone has the same lengths.
-constexpr std::uint64_t kArrivals = 1, kInputs = 2, kOutputs = 3, kPrefixes = 4, kTurnInputs = 5, kTurnOutputs = 6;
+constexpr std::uint64_t kArrivals = 1, kInputs = 2, kOutputs = 3, kPrefixes = 4, kTurnInputs = 5, kTurnOutputs = 6,
+                        kBranchOutputs = 7;
 
 double gap(Draws& draws, double cv) {
   if (cv == 0.0) { return 1.0; }
@@ -85,7 +86,8 @@ void add_turns(Workload& load, const LoadOptions& options) {
     request.session = static_cast<std::int32_t>(i);
     for (std::size_t turn = 0; turn < turns; ++turn) {
       if (turn > 0) {
-        request.input += request.output + length_of(inputs, options.turn_input, options) + options.added;
+        const std::int64_t added = options.added + options.turn_added;
+        request.input += request.output + length_of(inputs, options.turn_input, options) + added;
         request.output = length_of(outputs, options.output, options);
       }
       load.requests.push_back(request);
@@ -97,8 +99,9 @@ void add_turns(Workload& load, const LoadOptions& options) {
 }
 
 // The blocks of a session's last prompt: those of its shared prefix, then its own. Earlier prompts are their beginning.
+// Branches share the blocks of their prompt.
 void add_session_blocks(Workload& load, const LoadOptions& options) {
-  if (options.turns <= 1) { return; }
+  if (options.turns <= 1 && options.branches <= 1) { return; }
   load.block_tokens = kPrefixBlock;
   auto id = static_cast<std::uint32_t>(load.block_ids.size());  // prefixes have the ids below
   const auto turns = static_cast<std::size_t>(options.turns);
@@ -114,6 +117,23 @@ void add_session_blocks(Workload& load, const LoadOptions& options) {
     for (std::size_t i = head; i < head + turns; ++i) {
       load.requests[i].first_block = at;
       load.requests[i].blocks = static_cast<std::uint32_t>(load.requests[i].input / kPrefixBlock);
+    }
+  }
+}
+
+// Further branches: copies of their requests with outputs of their own.
+void add_branches(Workload& load, const LoadOptions& options) {
+  if (options.branches <= 1) { return; }
+  Draws outputs(options.seed, kBranchOutputs);
+  load.branches = options.branches;
+  load.join = options.join;
+  const std::size_t own = load.requests.size();
+  load.requests.reserve(own * static_cast<std::size_t>(options.branches));
+  for (std::size_t i = 0; i < own; ++i) {
+    for (std::int64_t branch = 1; branch < options.branches; ++branch) {
+      Request request = load.requests[i];
+      request.output = length_of(outputs, options.output, options);
+      load.requests.push_back(request);
     }
   }
 }
@@ -141,6 +161,7 @@ Workload generated(const LoadOptions& options) {
   add_prefixes(load, options);
   add_turns(load, options);
   add_session_blocks(load, options);
+  add_branches(load, options);
   return load;
 }
 

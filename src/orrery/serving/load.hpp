@@ -43,7 +43,10 @@ struct LoadOptions {
   // sessions; `requests` is rounded up to whole ones.
   std::int64_t turns = 1;
   std::int64_t added = 0;       // tokens that stages before the engine add to every prompt
+  std::int64_t turn_added = 0;  // tokens that stages between turns add to the prompt of a later turn
   std::int64_t turn_input = 0;  // new tokens of a later turn, distributed as inputs are
+  std::int64_t branches = 1;    // sequences of a request; the outputs of all are distributed as outputs are
+  std::int64_t join = 1;        // branches that an answer waits for
   std::uint64_t seed = 1;
 };
 

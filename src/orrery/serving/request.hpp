@@ -23,8 +23,8 @@ struct Following {
   Ticks gap = 0;               // from the end of the last of them to its arrival
 };
 
-// Requests in the order of arrival; those that follow others anywhere behind them. Under a closed loop, and of requests
-// that follow others, arrivals are set during the run.
+// Requests in the order of arrival; those that follow others anywhere behind them; then further branches. Under a
+// closed loop, and of requests that follow others, arrivals are set during the run.
 struct Workload {
   std::vector<Request> requests;
   std::vector<std::uint32_t> block_ids;
@@ -37,6 +37,22 @@ struct Workload {
   std::vector<std::uint32_t> first_follower;  // [request + 1], of `followers`
   std::vector<std::uint32_t> followers;       // requests that wait for the end of a request
 
+  // Branches of reasoning: sequences over the prompt of a request, each with an output of its own. The request itself
+  // is the first one; the others stand behind all requests, those of the first request first.
+  std::int64_t branches = 1;
+  std::int64_t join = 1;  // branches that end before the request has its answer; the rest is cut then
+
+  // Requests that arrive: without further branches.
+  [[nodiscard]] std::int64_t arriving() const { return static_cast<std::int64_t>(requests.size()) / branches; }
+  [[nodiscard]] std::int64_t first_branch_of(std::int64_t request) const {
+    return arriving() + request * (branches - 1);
+  }
+  // The request that a sequence is of.
+  [[nodiscard]] std::int64_t request_of(std::int64_t sequence) const {
+    const std::int64_t own = arriving();
+    return sequence < own ? sequence : (sequence - own) / (branches - 1);
+  }
+
   [[nodiscard]] std::span<const std::uint32_t> followers_of(std::int64_t request) const {
     if (followers.empty()) { return {}; }
     const auto i = static_cast<std::size_t>(request);
@@ -47,19 +63,29 @@ struct Workload {
   }
 };
 
+// Of a sequence: a request, or one of its branches.
 struct Outcome {
   Ticks ready = -1;      // arrival at the engines, after the stages before them
   Ticks scheduled = -1;  // start of the first iteration that computes a part of the prompt
   Ticks first = -1;  // end of the iteration that generates the first token; with pools, start of the first decode step
   Ticks last = -1;
-  std::int64_t cached = 0;         // tokens of the prompt found in the prefix cache when it was first scheduled
+  Ticks answered = -1;             // when the client has the answer: the stages behind the last token have ended
+  std::int64_t cached = 0;         // tokens of the prompt that need no computing when it is first scheduled
   std::int64_t cached_blocks = 0;  // blocks of the trace that were found then, a partial last one included
   std::int64_t recomputed = 0;     // tokens computed again after preemptions
   std::int32_t preemptions = 0;
   std::int32_t engine = -1;
-  bool refused = false;  // by the admission limit: it never runs
+  std::int32_t joined_by = -1;  // with branches: the sequence whose end is that of the request
+  bool refused = false;         // by the admission limit: it never runs
+  bool cut = false;             // a branch that the answer did not wait for
 
   [[nodiscard]] bool done() const { return last >= 0; }
 };
+
+// The sequence whose end is that of the request: with branches, the last one that the answer waited for.
+[[nodiscard]] inline const Outcome& end_of(const std::vector<Outcome>& outcomes, std::int64_t request) {
+  const Outcome& own = outcomes[static_cast<std::size_t>(request)];
+  return own.joined_by < 0 ? own : outcomes[static_cast<std::size_t>(own.joined_by)];
+}
 
 }  // namespace orrery::serving

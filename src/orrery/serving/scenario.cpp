@@ -126,6 +126,13 @@ void add_load(Record<Scenario>& record) {
                 {.min = 1, .max = 10'000})
       .optional("turn_tokens", &S::turn_tokens, "new tokens of the prompt of a later turn; default: --isl",
                 {.min = 1, .max = kMostTokens})
+      .optional("branches", &S::branches,
+                "answers that a request generates at the same time over one prompt (reasoning in parallel); lengths "
+                "of all are distributed as osl",
+                {.min = 1, .max = 10'000})
+      .optional("join", &S::join,
+                "branches that an answer waits for; the others are cut when they have ended; default: all",
+                {.min = 1, .max = 10'000})
       .optional("requests", &S::requests, "requests of the run; default: 1,000, ten for each client, or the trace",
                 {.min = 1, .max = kMostRequests})
       .optional("think", &S::think,
@@ -182,6 +189,8 @@ AutoscaleOptions Scenario::prefill_autoscale() const {
 
 namespace {
 
+constexpr std::int64_t kMostSequences = 100'000'000;
+
 // The settings of one pool; `flag`: --autoscale or --prefill-autoscale.
 struct PoolScale {
   std::string flag, replicas;
@@ -231,6 +240,53 @@ void check_autoscale(const Scenario& s, std::vector<Diagnostic>& found) {
                   found);
 }
 
+// What stages need of the load.
+void check_stages(const Scenario& scenario, std::vector<Diagnostic>& found) {
+  for (std::size_t i = 0; i < scenario.stages.size(); ++i) {
+    const Stage& stage = scenario.stages[i];
+    const auto wrong = [&](const char* field, std::string message) {
+      found.push_back({{{}, 0, 0, fmt::format("/stages/{}/{}", i, field)}, std::move(message)});
+    };
+    if (scenario.turns > 1) { continue; }
+    if (stage.place == StagePlace::between_turns) {
+      wrong("place", "between-turns needs sessions: give turns of at least 2");
+    }
+    if (stage.kind == StageKind::kv_retrieval && !stage.prefix_tokens) {
+      wrong("prefix_tokens",
+            "is missing: give the tokens that a lookup finds, for example 1024, or turns of at least 2");
+    }
+  }
+}
+
+void check_branches(const Scenario& scenario, std::vector<Diagnostic>& found) {
+  const auto wrong = [&](const char* flag, std::string message) {
+    found.push_back({{{}, 0, 0, flag}, std::move(message)});
+  };
+  if (scenario.join && scenario.branches == 1) { wrong("--join", "has an effect with --branches of at least 2 only"); }
+  if (scenario.branches == 1) { return; }
+  if (scenario.join.value_or(1) > scenario.branches) {
+    wrong("--join", fmt::format("{} is more than the {} branches", *scenario.join, scenario.branches));
+  }
+  if (!scenario.trace.empty()) {
+    wrong("--branches", "is not valid with --trace, which has the length of one answer for each request");
+  }
+  if (scenario.disaggregated()) {
+    wrong("--branches", "is not valid with --prefill-replicas: branches share the prompt in the cache of one engine");
+  }
+  const std::int64_t requests = scenario.requests.value_or(1000);
+  if (requests > kMostSequences / scenario.branches) {
+    wrong("--branches", fmt::format("{} branches of {} requests are more than {} sequences", scenario.branches,
+                                    grouped(requests), grouped(kMostSequences)));
+  }
+}
+
+// Tokens that stages of a place add to a prompt.
+std::int64_t added_tokens(const Scenario& scenario, StagePlace place) {
+  std::int64_t added = 0;
+  for (const Stage& stage : scenario.stages) { added += stage.place == place ? stage.adds_tokens : 0; }
+  return added;
+}
+
 }  // namespace
 
 std::vector<Diagnostic> problems(const Scenario& scenario) {
@@ -273,13 +329,14 @@ std::vector<Diagnostic> problems(const Scenario& scenario) {
     wrong("--turn-tokens", "has an effect with --turns of at least 2 only");
   }
   check_autoscale(scenario, found);
+  check_stages(scenario, found);
+  check_branches(scenario, found);
   return found;
 }
 
 Result<Workload> workload_of(const Scenario& scenario) {
   const std::int64_t clients = scenario.concurrency.value_or(0);
-  std::int64_t added = 0;
-  for (const Stage& stage : scenario.stages) { added += stage.adds_tokens; }
+  const std::int64_t added = added_tokens(scenario, StagePlace::before_prefill);
   if (!scenario.trace.empty()) {
     TraceOptions options;
     options.requests = scenario.requests;
@@ -308,6 +365,9 @@ Result<Workload> workload_of(const Scenario& scenario) {
   options.prefix_tokens = scenario.prefix_tokens;
   options.turns = scenario.turns;
   options.added = added;
+  options.branches = scenario.branches;
+  options.join = scenario.join.value_or(scenario.branches);
+  options.turn_added = added_tokens(scenario, StagePlace::between_turns);
   options.turn_input = scenario.turn_tokens.value_or(scenario.isl);
   options.seed = static_cast<std::uint64_t>(scenario.seed);
   return generated(options);
@@ -333,7 +393,8 @@ std::string load_text(const Scenario& s) {
   const std::string sessions = s.turns > 1 ? fmt::format(", sessions of {} turns with {} new tokens each", s.turns,
                                                          s.turn_tokens.value_or(s.isl))
                                            : "";
-  return fmt::format("{}, {} tokens in, {} out{}{}", arrivals, s.isl, s.osl, range, sessions);
+  const std::string branches = s.branches > 1 ? fmt::format(", {} branches each", s.branches) : "";
+  return fmt::format("{}, {} tokens in, {} out{}{}{}", arrivals, s.isl, s.osl, range, branches, sessions);
 }
 
 }  // namespace orrery::serving

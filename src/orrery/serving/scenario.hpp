@@ -44,6 +44,8 @@ struct Scenario {
   std::int64_t prefix_groups = 0, prefix_tokens = 0, trace_block_tokens = 512;
   std::int64_t turns = 1;
   std::optional<std::int64_t> turn_tokens;
+  std::int64_t branches = 1;
+  std::optional<std::int64_t> join;  // none: all branches
   std::optional<std::int64_t> requests;
   Seconds think;
   double warm_up = 0.0;

@@ -1,8 +1,9 @@
-// Stages of a request before its engine: query embedding, vector search, reranking, tools. Docs:
-// docs/models/serving.md.
+// Stages of a request outside its engine: query embedding, vector search, reranking, stores of keys and values, tools.
+// Docs: docs/models/serving.md.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,27 +14,38 @@
 namespace orrery::serving {
 
 enum class StageKind : std::uint8_t {
-  embed,     // an encoder over the tokens of the query
-  retrieve,  // vector search, flat or IVF
-  rerank,    // a cross-encoder over the query with each passage
-  tool,      // a delay, without a queue
+  embed,         // an encoder over the tokens of the query
+  retrieve,      // vector search: flat, IVF or HNSW
+  rerank,        // a cross-encoder over the query with each passage
+  tool,          // a delay
+  kv_retrieval,  // a store of keys and values of the beginnings of prompts
 };
 
 // One entry of `stages` of a scenario. A server is one machine, or `shards` of them.
 struct Stage {
   std::string name;  // default: its kind
   StageKind kind = StageKind::tool;
+  StagePlace place = StagePlace::before_prefill;
   std::string accelerator;   // empty: that of the cluster
-  BytesPerSecond bandwidth;  // of memory; 0: the accelerator's
+  BytesPerSecond bandwidth;  // of memory; 0: the accelerator's. Of the link of a store; 0: the cluster's outermost
   FlopsPerSecond flops;      // 0: the accelerator's dense peak in bf16
   double efficiency = 0.6;   // part of `flops` that its GEMMs reach
-  std::int64_t servers = 1, shards = 1, batch = 1;
+  std::optional<std::int64_t> servers;  // default: 1; of a tool, unlimited
+  std::int64_t shards = 1, batch = 1;
   Seconds latency;
+  double latency_cv = 0;  // coefficient of variation of the latency, which is log-normal; 0: constant
   double parameters = 0;
   std::int64_t tokens = 64, passages = 0, passage_tokens = 0;
   double vectors = 0;
   std::int64_t dimensions = 1024, vector_bytes = 0, lists = 0, probed = 0;
+  std::int64_t ef = 0;  // HNSW
+  Seconds read_latency{100e-9};
+  std::optional<double> hit_rate;             // of a store
+  std::optional<std::int64_t> prefix_tokens;  // that a store finds; none: those of the session's earlier turns
   std::int64_t adds_tokens = 0;
+
+  // Servers of the queue; 0: as many as there are requests.
+  [[nodiscard]] std::int64_t queue_servers() const { return servers.value_or(kind == StageKind::tool ? 0 : 1); }
 };
 
 // The entries of `stages`: a sequence of mappings.
@@ -42,13 +54,16 @@ struct Stage {
 // Rates of the machine where the stage does not state them.
 [[nodiscard]] Stage on_machine(Stage stage, const hardware::Accelerator& accelerator);
 
-// The queue of a stage whose rates are known. Times: bytes / bandwidth and FLOPs / (flops x efficiency), per shard.
+// The queue of a stage whose rates are known. `token_bytes`: keys and values of a token, of the whole model. Times:
+// bytes / bandwidth and FLOPs / (flops x efficiency), per shard.
 //   embed     reads 2 B x parameters, shared; computes 2 x parameters x tokens
 //   rerank    the same with passages x (tokens + passage_tokens) tokens
 //   retrieve  flat: reads vectors x vector_bytes, shared, computes 2 x vectors x dimensions;
 //             IVF: reads lists x dimensions x 4 B, shared, and vectors x probed / lists x vector_bytes for each
-//             request, computes 2 x dimensions x (lists + vectors x probed / lists)
-[[nodiscard]] StationOptions station_of(const Stage& stage);
+//             request, computes 2 x dimensions x (lists + vectors x probed / lists);
+//             HNSW: ef x log2(vectors / shards) random reads of vector_bytes for each request, each of read_latency
+//   kv_retrieval  prefix tokens x token_bytes / bandwidth on a hit
+[[nodiscard]] StationOptions station_of(const Stage& stage, Bytes token_bytes = Bytes(0));
 
 }  // namespace orrery::serving
 
@@ -57,8 +72,17 @@ namespace orrery::config {
 template <>
 struct EnumNames<serving::StageKind> {
   using K = serving::StageKind;
-  static constexpr std::array<std::pair<K, std::string_view>, 4> value{
-      {{K::embed, "embed"}, {K::retrieve, "retrieve"}, {K::rerank, "rerank"}, {K::tool, "tool"}}};
+  static constexpr std::array<std::pair<K, std::string_view>, 5> value{{{K::embed, "embed"},
+                                                                        {K::retrieve, "retrieve"},
+                                                                        {K::rerank, "rerank"},
+                                                                        {K::tool, "tool"},
+                                                                        {K::kv_retrieval, "kv-retrieval"}}};
+};
+template <>
+struct EnumNames<serving::StagePlace> {
+  using P = serving::StagePlace;
+  static constexpr std::array<std::pair<P, std::string_view>, serving::kStagePlaces> value{
+      {{P::before_prefill, "before-prefill"}, {P::after_answer, "after-answer"}, {P::between_turns, "between-turns"}}};
 };
 template <>
 struct Described<serving::Stage> {

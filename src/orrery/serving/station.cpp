@@ -1,17 +1,79 @@
 #include "orrery/serving/station.hpp"
 
 #include <algorithm>
+#include <cmath>
+
+#include "orrery/serving/load.hpp"
 
 namespace orrery::serving {
 
-Stations::Stations(const std::vector<StationOptions>& options, std::size_t requests) {
+namespace {
+
+constexpr std::uint64_t kStationDraws = 1000;  // streams of random numbers, one for each station
+constexpr double kLongestTime = 1e5;           // of a draw, in seconds
+
+// [request]: tokens of the prompt and answer of the turn before it.
+std::vector<std::int64_t> earlier_tokens(const Workload& load) {
+  std::vector<std::int64_t> tokens(static_cast<std::size_t>(load.arriving()));
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    for (const std::uint32_t follower : load.followers_of(static_cast<std::int64_t>(i))) {
+      tokens[follower] = std::max(tokens[follower], load.requests[i].input + load.requests[i].output);
+    }
+  }
+  return tokens;
+}
+
+}  // namespace
+
+Stations::Stations(const std::vector<StationOptions>& options, const Workload& load, std::uint64_t seed) {
+  const auto requests = static_cast<std::size_t>(load.arriving());
   for (const StationOptions& one : options) {
     Station station;
     station.options = one;
     station.entered.resize(requests);
-    station.totals.waits.resize(requests);
-    station.totals.times.resize(requests);
+    station.totals.waits.assign(requests, -1);
+    station.totals.times.assign(requests, -1);
     stations_.push_back(std::move(station));
+  }
+  link_places();
+  for (std::size_t i = 0; i < stations_.size(); ++i) { draw(i, load, seed); }
+}
+
+void Stations::link_places() {
+  first_.fill(stations_.size());
+  for (std::size_t i = stations_.size(); i-- > 0;) {
+    std::size_t& first = first_[static_cast<std::size_t>(stations_[i].options.place)];
+    stations_[i].next = first;
+    first = i;
+  }
+}
+
+void Stations::draw(std::size_t number, const Workload& load, std::uint64_t seed) {
+  Station& station = stations_[number];
+  const auto requests = static_cast<std::size_t>(load.arriving());
+  Draws draws(seed, kStationDraws + number);
+  if (station.options.fixed_cv > 0) {
+    const double variance = std::log(1.0 + station.options.fixed_cv * station.options.fixed_cv);
+    for (std::size_t i = 0; i < requests; ++i) {
+      const double drawn = std::exp(std::sqrt(variance) * draws.normal() - 0.5 * variance);
+      const double time = static_cast<double>(station.options.fixed) * drawn;
+      station.own.push_back(std::llround(std::min(time, kLongestTime * kTicksPerSecond)));
+    }
+    station.options.fixed = 0;
+  }
+  if (!station.options.store) { return; }
+  const StoreOptions& store = *station.options.store;
+  const std::vector<std::int64_t> earlier = store.prefix_tokens ? std::vector<std::int64_t>() : earlier_tokens(load);
+  station.own.resize(requests);
+  station.found.resize(requests);
+  retrieved_.resize(requests);
+  for (std::size_t i = 0; i < requests; ++i) {
+    const std::int64_t prefix = store.prefix_tokens ? *store.prefix_tokens : earlier[i];
+    const bool hits = draws.uniform() < store.hit_rate;
+    station.found[i] = hits ? std::min(prefix, load.requests[i].input - 1) : 0;
+    const double time = static_cast<double>(station.found[i]) * store.token.value();
+    station.own[i] += ticks_of(Seconds(std::min(time, kLongestTime)));
+    retrieved_[i] = std::max(retrieved_[i], station.found[i]);
   }
 }
 
@@ -31,13 +93,22 @@ void Stations::enter(std::size_t station, std::int64_t request, Ticks now) {
 void Stations::start_batch(std::size_t station, Ticks now) {
   Station& at = stations_[station];
   const auto size = std::min<std::int64_t>(at.options.batch, std::ssize(at.queue));
-  Batch batch{now + at.options.time_of(size), started_++, station, {}};
+  Batch batch{0, started_++, station, {}};
+  Ticks longest = 0;
   for (std::int64_t i = 0; i < size; ++i) {
     const std::int64_t request = at.queue.front();
+    const auto r = static_cast<std::size_t>(request);
     at.queue.pop_front();
-    at.totals.waits[static_cast<std::size_t>(request)] = now - at.entered[static_cast<std::size_t>(request)];
+    at.totals.waits[r] = now - at.entered[r];
+    if (!at.own.empty()) { longest = std::max(longest, at.own[r]); }
+    if (!at.found.empty()) {
+      at.totals.hits += at.found[r] > 0 ? 1 : 0;
+      at.totals.retrieved += at.found[r];
+    }
     batch.requests.push_back(request);
   }
+  const Ticks time = at.options.time_of(size) + longest;
+  batch.at = std::min(now, kNever - 1 - time) + time;  // too late ones are an error of the run
   ++at.busy;
   ++at.totals.batches;
   at.totals.served += size;
@@ -63,15 +134,15 @@ void Stations::end_batch(Ticks now) {
     count(station, -1, now);
     const auto i = static_cast<std::size_t>(request);
     station.totals.times[i] = now - station.entered[i];
-    if (batch.station + 1 == stations_.size()) {
-      left_.push_back(request);
+    if (station.next == stations_.size()) {
+      left_.push_back({request, station.options.place});
     } else {
-      enter(batch.station + 1, request, now);
+      enter(station.next, request, now);
     }
   }
 }
 
-const std::vector<std::int64_t>& Stations::advance(Ticks now) {
+const std::vector<Stations::Left>& Stations::advance(Ticks now) {
   left_.clear();
   while (next() == now) {  // again where batches take no time
     while (next() == now) { end_batch(now); }

@@ -25,14 +25,16 @@ struct Times {
   double queue, prefill, ttft, tpot, e2e;
 };
 
-Times times_of(const Request& request, const Outcome& outcome, double overhead) {
+// `ending`, `end`: the sequence that ends last; the request itself without branches. TPOT is that sequence's.
+Times times_of(const Request& request, const Outcome& outcome, const Request& ending, const Outcome& end,
+               double overhead) {
   Times times{};
   times.queue = seconds_of(outcome.scheduled - outcome.ready);
   times.prefill = seconds_of(outcome.first - outcome.scheduled);
   times.ttft = seconds_of(outcome.first - request.arrival) + overhead;
-  times.e2e = seconds_of(outcome.last - request.arrival) + overhead;
-  const auto later = static_cast<double>(request.output - 1);
-  times.tpot = request.output > 1 ? seconds_of(outcome.last - outcome.first) / later : 0.0;
+  times.e2e = seconds_of(outcome.answered - request.arrival) + overhead;
+  const auto later = static_cast<double>(ending.output - 1);
+  times.tpot = ending.output > 1 ? seconds_of(end.last - end.first) / later : 0.0;
   return times;
 }
 
@@ -86,19 +88,25 @@ void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, c
   }
 }
 
-void summarise_stages(results::Serving& result, const FleetRun& run, std::size_t skipped, double duration) {
+void summarise_stages(results::Serving& result, const std::vector<StationOptions>& stages, const FleetRun& run,
+                      std::size_t skipped, double duration) {
   for (std::size_t k = 0; k < run.stations.size(); ++k) {
     const StationTotals& totals = run.stations[k];
     results::ServingStage& stage = result.stages[k];
     std::vector<double> waits, times;
     for (std::size_t i = skipped; i < totals.times.size(); ++i) {
-      if (run.outcomes[i].refused) { continue; }
+      if (totals.times[i] < 0) { continue; }
       waits.push_back(seconds_of(totals.waits[i]));
       times.push_back(seconds_of(totals.times[i]));
     }
+    stage.passed = std::ssize(times);
     stage.wait = distribution_of(std::move(waits));
     stage.time = distribution_of(std::move(times));
-    stage.share = part(stage.time.mean, result.e2e.mean);
+    if (stages[k].place != StagePlace::between_turns) { stage.share = part(stage.time.mean, result.e2e.mean); }
+    if (stages[k].store) {
+      stage.hits = totals.hits;
+      stage.retrieved_tokens = totals.retrieved;
+    }
     stage.mean_batch = part(static_cast<double>(totals.served), static_cast<double>(totals.batches));
     stage.mean_inside = part(totals.inside_integral, duration);
     if (stage.servers > 0) { stage.utilisation = part(totals.busy_s, duration * static_cast<double>(stage.servers)); }
@@ -109,12 +117,32 @@ void summarise_stages(results::Serving& result, const FleetRun& run, std::size_t
 std::optional<double> block_hits(const Workload& load, const FleetRun& run, std::size_t skipped) {
   if (load.block_tokens <= 0) { return std::nullopt; }
   double blocks = 0, found = 0;
-  for (std::size_t i = skipped; i < load.requests.size(); ++i) {
+  for (std::size_t i = skipped; i < static_cast<std::size_t>(load.arriving()); ++i) {
     if (run.outcomes[i].refused) { continue; }
     blocks += static_cast<double>(load.requests[i].blocks);
     found += static_cast<double>(run.outcomes[i].cached_blocks);
   }
   return blocks > 0 ? std::optional(found / blocks) : std::nullopt;
+}
+
+// Tokens that all branches generated. `result` has those of requests already.
+double summarise_branches(results::Serving& result, const Workload& load, const FleetRun& run) {
+  results::ServingBranches branches;
+  branches.count = load.branches;
+  branches.join = load.join;
+  std::int64_t generated = 0;
+  for (const EngineTotals& totals : run.engines) {
+    generated += totals.generated;
+    branches.cut += totals.cut_branches;
+    branches.cut_tokens += totals.cut_tokens;
+  }
+  for (auto i = static_cast<std::size_t>(load.arriving()); i < run.outcomes.size(); ++i) {
+    result.recomputed_tokens += run.outcomes[i].recomputed;
+    branches.cached_tokens += run.outcomes[i].cached;
+  }
+  branches.generated_tokens = generated;
+  result.branches = branches;
+  return static_cast<double>(generated);
 }
 
 // `attained`: [limit], measured requests within it.
@@ -154,7 +182,7 @@ results::Distribution distribution_of(std::vector<double> values) {
 
 void summarise(results::Serving& result, const Workload& load, const std::vector<Pool>& pools, const FleetRun& run,
                const SummaryOptions& options) {
-  const std::size_t count = load.requests.size();
+  const auto count = static_cast<std::size_t>(load.arriving());
   const auto skipped = std::min(count - 1, static_cast<std::size_t>(options.warm_up * static_cast<double>(count)));
   std::vector<double> ttft, tpot, e2e, queue, prefill;
   double prompts = 0, cached = 0, outputs = 0, inputs = 0;
@@ -169,21 +197,24 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
       if (options.each) { result.each.push_back(refused_request(request)); }
       continue;
     }
+    const Outcome& end = end_of(run.outcomes, static_cast<std::int64_t>(i));
+    const Request& ending =
+        outcome.joined_by < 0 ? request : load.requests[static_cast<std::size_t>(outcome.joined_by)];
     outputs += static_cast<double>(request.output);
     inputs += static_cast<double>(request.input);
     result.recomputed_tokens += outcome.recomputed;
     if (options.each) {
       result.each.push_back({seconds_of(request.arrival), seconds_of(outcome.scheduled), seconds_of(outcome.first),
-                             seconds_of(outcome.last), request.input, request.output, outcome.cached,
-                             outcome.preemptions, outcome.engine});
+                             seconds_of(end.last), request.input, request.output, outcome.cached, outcome.preemptions,
+                             outcome.engine});
     }
     if (i < skipped) { continue; }
-    const Times times = times_of(request, outcome, options.request_overhead_s);
+    const Times times = times_of(request, outcome, ending, end, options.request_overhead_s);
     ttft.push_back(times.ttft);
     e2e.push_back(times.e2e);
     queue.push_back(times.queue);
     prefill.push_back(times.prefill);
-    if (request.output > 1) { tpot.push_back(times.tpot); }
+    if (ending.output > 1) { tpot.push_back(times.tpot); }
     prompts += static_cast<double>(request.input);
     cached += static_cast<double>(outcome.cached);
     bool all = true;
@@ -196,6 +227,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
     }
     good += all ? 1 : 0;
   }
+  if (load.branches > 1) { outputs = summarise_branches(result, load, run); }
   result.requests = static_cast<std::int64_t>(count);
   result.measured = static_cast<std::int64_t>(count - skipped);
   const double measured = static_cast<double>(result.measured);
@@ -217,7 +249,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   result.prefix_block_hit_rate = block_hits(load, run, skipped);
   summarise_slo(result, attained, run.refused > 0);
   summarise_pools(result, pools, run, result.duration_s);
-  summarise_stages(result, run, skipped, result.duration_s);
+  summarise_stages(result, options.stations, run, skipped, result.duration_s);
 }
 
 Result<std::vector<results::ServiceLevel>> read_slo(std::string_view text) {

@@ -14,6 +14,7 @@ struct SummaryOptions {
   double warm_up = 0.0;           // part of the requests, by arrival, that no statistic of requests counts
   double request_overhead_s = 0;  // added to the first token of each request
   bool each = false;
+  std::vector<StationOptions> stations = {};  // of `run.stations`
 };
 
 // Fills what follows from outcomes; `result.slo` has the limits, `result.pools` names, GPUs and caches.

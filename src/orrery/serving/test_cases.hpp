@@ -18,8 +18,8 @@ struct RandomCase {
   Workload load;
 };
 
-// Draws of RapidCheck: call it in a property.
-[[nodiscard]] RandomCase random_case();
+// Draws of RapidCheck: call it in a property. `branches`: of each request.
+[[nodiscard]] RandomCase random_case(std::int64_t branches = 1);
 
 // A pool that prefills and a pool that decodes.
 struct Pools {

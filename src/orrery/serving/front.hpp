@@ -1,0 +1,162 @@
+// The engines of one pool, and the router in front of them. Private to the room.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "orrery/core/random.hpp"
+#include "orrery/serving/fleet.hpp"
+
+namespace orrery::serving {
+
+class Front {
+ public:
+  Front(const Pool& pool, const FleetOptions& options, const Workload& load, std::vector<Outcome>& outcomes,
+        std::int32_t first)
+      : options_(options),
+        load_(load),
+        block_tokens_(pool.settings->block_tokens),
+        first_(first),
+        random_(options.seed + 77),
+        scaler_(pool.autoscale, static_cast<std::size_t>(pool.replicas)) {
+    for (std::int64_t i = 0; i < pool.replicas; ++i) {
+      engines_.push_back(std::make_unique<Engine>(*pool.settings, pool.shape, *pool.price, load, outcomes));
+    }
+    seen_.resize(engines_.size());
+    tokenised_.resize(engines_.size(), 0);
+    tokenising_.resize(engines_.size(), 0);
+    prompt_host_ = pool.shape.prompt_host;
+    sent_.resize(engines_.size());
+    sending_.resize(engines_.size(), 0);
+    signal_ = pool.autoscale.signal;
+  }
+
+  [[nodiscard]] std::size_t size() const { return engines_.size(); }
+  [[nodiscard]] Engine& engine(std::size_t i) { return *engines_[i]; }
+  [[nodiscard]] std::int32_t first() const { return first_; }
+  [[nodiscard]] std::int64_t block_tokens() const { return block_tokens_; }
+  [[nodiscard]] Autoscaler& scaler() { return scaler_; }
+
+  // When the tokens of a prompt that comes now are ready for the engine: prompts are tokenised one after the other.
+  Ticks begin_tokenising(std::size_t i, const Request& request, Ticks now) {
+    if (prompt_host_ == 0) { return now; }
+    ++tokenising_[i];
+    tokenised_[i] = std::max(now, tokenised_[i]) + request.input * prompt_host_;
+    return tokenised_[i];
+  }
+  void end_tokenising(std::size_t i) { --tokenising_[i]; }
+  [[nodiscard]] std::int64_t outstanding(std::size_t i) const { return engines_[i]->outstanding() + tokenising_[i]; }
+
+  // Requests whose keys and values an engine still holds, because they are being sent.
+  void begin_sending(std::size_t i) { ++sending_[i]; }
+  void end_sending(std::size_t i) { --sending_[i]; }
+  [[nodiscard]] bool idle(std::size_t i) const { return outstanding(i) == 0 && sending_[i] == 0; }
+  void switch_off_if_idle(std::size_t i, Ticks now) {
+    if (idle(i)) { scaler_.emptied(i, now); }
+  }
+
+  void scale(Ticks now) {
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if (scaler_.is_off(i)) { engines_[i]->forget(); }
+    }
+    scaler_.step(now, {[&](std::size_t i) { return signal_of(i, now); }, [&](std::size_t i) { return idle(i); }});
+  }
+
+  // `retrieved`: leading tokens of the prompt that come with the request.
+  std::size_t choose(const Request& request, std::int64_t retrieved, Ticks now) {
+    const std::vector<std::size_t>& active = scaler_.active();
+    const std::size_t count = active.size();
+    if (count == 1) { return active.front(); }
+    if (options_.routing == Routing::round_robin) { return active[turn_++ % count]; }
+    if (options_.routing == Routing::random) {
+      return active[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(count)))];
+    }
+    if (options_.routing == Routing::session && request.session >= 0) {
+      return active[static_cast<std::size_t>(request.session) % count];
+    }
+    look(now);
+    const std::size_t start = turn_++ % count;  // ties take turns
+    std::size_t best = active[start];
+    double least = load_of(best, request, retrieved);
+    for (std::size_t k = 1; k < count; ++k) {
+      const std::size_t i = active[(start + k) % count];
+      const double load = load_of(i, request, retrieved);
+      if (load < least) {
+        least = load;
+        best = i;
+      }
+    }
+    sent_[best] += cost_of(best, request, retrieved);
+    return best;
+  }
+
+ private:
+  [[nodiscard]] double signal_of(std::size_t i, Ticks now) const {
+    switch (signal_) {
+      case ScaleSignal::requests: return static_cast<double>(outstanding(i));
+      case ScaleSignal::queue: return static_cast<double>(engines_[i]->waiting() + tokenising_[i]);
+      case ScaleSignal::kv:
+        return static_cast<double>(engines_[i]->used_blocks_at(now)) / static_cast<double>(engines_[i]->blocks());
+    }
+    return 0.0;
+  }
+
+  // The router's view, not older than signal_age.
+  void look(Ticks now) {
+    if (looked_ >= 0 && options_.signal_age > 0 && now - looked_ < options_.signal_age) { return; }
+    looked_ = now;
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      const Engine& engine = *engines_[i];
+      const double held = static_cast<double>(engine.used_blocks() * block_tokens_);
+      seen_[i] = by_requests() ? static_cast<double>(outstanding(i))
+                               : static_cast<double>(engine.waiting_tokens()) + kHeldWeight * held;
+      sent_[i] = 0.0;
+    }
+  }
+
+  [[nodiscard]] bool by_requests() const {
+    return options_.routing == Routing::least_outstanding || options_.routing == Routing::session;
+  }
+
+  // What a request adds to the load of an engine.
+  [[nodiscard]] double cost_of(std::size_t i, const Request& request, std::int64_t retrieved) const {
+    if (by_requests()) { return 1.0; }
+    return options_.routing == Routing::prefix_aware ? left_of(i, request, retrieved)
+                                                     : static_cast<double>(request.input);
+  }
+
+  [[nodiscard]] double left_of(std::size_t i, const Request& request, std::int64_t retrieved) const {
+    const auto hits = request.blocks > 0 ? engines_[i]->prefixes().hits(load_.blocks_of(request)) : 0;
+    const std::int64_t known = std::max(hits * load_.block_tokens, retrieved);
+    return static_cast<double>(std::max<std::int64_t>(0, request.input - known));
+  }
+
+  [[nodiscard]] double load_of(std::size_t i, const Request& request, std::int64_t retrieved) const {
+    const double known = seen_[i] + sent_[i];
+    return options_.routing == Routing::prefix_aware ? known + left_of(i, request, retrieved) : known;
+  }
+
+  // A held position of the cache delays later requests less than a prompt token that waits: every iteration reads it,
+  // and it is computed once.
+  static constexpr double kHeldWeight = 0.1;
+
+  const FleetOptions& options_;
+  const Workload& load_;
+  std::int64_t block_tokens_;
+  std::int32_t first_;
+  RandomStream random_;
+  Autoscaler scaler_;
+  std::vector<std::unique_ptr<Engine>> engines_;
+  std::vector<double> seen_, sent_;
+  Ticks prompt_host_ = 0;
+  std::vector<Ticks> tokenised_;          // [engine]: when the last prompt is
+  std::vector<std::int64_t> tokenising_;  // [engine]: prompts before its queue
+  std::vector<std::int64_t> sending_;     // [engine]: requests on their way to a decode engine
+  ScaleSignal signal_ = ScaleSignal::requests;
+  Ticks looked_ = -1;
+  std::size_t turn_ = 0;
+};
+
+}  // namespace orrery::serving
