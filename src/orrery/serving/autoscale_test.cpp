@@ -139,6 +139,30 @@ RC_GTEST_PROP(Autoscale, a_prefill_engine_is_on_until_it_has_sent_its_requests, 
   RC_ASSERT(run.autoscaled[0].engine_seconds >= busy * (1 - 1e-9));
 }
 
+// By hand: prompts of 100 tokens take 20 ms and are sent in 2 s. Two requests wait at the decision at 1 s: engine 1 is
+// on; one of the two at 1.5 s runs there until 1.52 s. At 2 s none waits or runs: engine 1 drains, and is off when it
+// has sent its request, at 3.52 s.
+TEST(Autoscale, a_prefill_engine_that_drains_is_off_when_its_request_is_sent) {
+  Workload load;
+  for (const double arrival : {0.99, 0.99, 1.5, 1.5}) {
+    Request request;
+    request.arrival = ticks_of(Seconds(arrival));
+    request.input = 100;
+    request.output = 2;
+    load.requests.push_back(request);
+  }
+  Pools pools;
+  pools.prefill.replicas = 2;
+  pools.prefill.autoscale = {1, 1.0, ticks_of(Seconds(0.01)), 0, ticks_of(Seconds(0.6)), ScaleSignal::requests};
+  pools.options.transfer.token = ticks_of(Seconds(20e-3));
+  const FleetRun run = pools.run(load);
+  const AutoscaleTotals& totals = run.autoscaled[0];
+  EXPECT_EQ(run.outcomes[3].engine, 2);
+  EXPECT_EQ(totals.starts, 1);
+  EXPECT_EQ(totals.stops, 1);
+  EXPECT_NEAR(totals.engine_seconds, seconds_of(run.end) - 0.99 + (3.52 - 1.0), 1e-9);
+}
+
 // Wanted: ceil(sum of the signal / target). Four engines at exactly their target are enough; a little more is not.
 TEST(Autoscale, engines_follow_the_sum_of_the_signal) {
   const auto engines_at = [](double part) {
