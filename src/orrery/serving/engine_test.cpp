@@ -65,7 +65,12 @@ RandomCase random_case(std::int64_t branches) {
   c.fleet.shape.blocks = (longest * *rc::gen::inRange<std::int64_t>(1, 4)) / s.block_tokens + 4;
   for (std::int64_t tiers = *rc::gen::element<std::int64_t>(0, 1, 2); tiers > 0; --tiers) {
     c.fleet.shape.tiers.push_back({*rc::gen::element<std::int64_t>(0, 40, 1000, 1'000'000),
-                                   *rc::gen::element<Ticks>(0, 5000), *rc::gen::element<Ticks>(0, 100'000)});
+                                   *rc::gen::element<Ticks>(0, 5000, ticks_of(Seconds(0.5e-3))),
+                                   *rc::gen::element<Ticks>(0, 100'000, ticks_of(Seconds(30e-3)))});
+  }
+  if (c.fleet.shape.tiers.size() == kTiers && *rc::gen::arbitrary<bool>()) {
+    c.fleet.shape.tiers.back().tokens = 0;
+    c.fleet.options.store_tokens = *rc::gen::element<std::int64_t>(40, 300, 1000, 1'000'000);
   }
   c.fleet.shape.ranks = *rc::gen::element<std::int64_t>(1, 1, 3);
   c.fleet.shape.prompt_host = *rc::gen::element<Ticks>(0, 0, ticks_of(Seconds(20e-6)));
@@ -168,6 +173,7 @@ RC_GTEST_PROP(Engine, never_preempted_requests_of_one_engine_start_in_the_order_
   c.fleet.settings.policy = Policy::fcfs;
   c.fleet.replicas = 1;
   c.fleet.options.stations.clear();  // a small batch may overtake a large one on another server
+  c.fleet.shape.tiers.clear();       // a request may overtake one that waits for blocks
   const FleetRun run = c.fleet.run(c.load);
   std::vector<std::size_t> order(run.outcomes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

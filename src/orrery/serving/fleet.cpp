@@ -1,6 +1,7 @@
 #include "orrery/serving/fleet.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <queue>
 #include <utility>
 
@@ -26,8 +27,10 @@ class FleetSimulation {
     arriving_ = load.arriving();
     run_.outcomes.resize(load.requests.size());
     std::int32_t first = 0;
+    const std::int64_t store_blocks = load.block_tokens > 0 ? options.store_tokens / load.block_tokens : 0;
+    if (store_blocks > 0) { store_.emplace(load.number_of_ids(), store_blocks); }
     for (const Pool& pool : pools) {
-      fronts_.emplace_back(pool, options, load, run_.outcomes, first);
+      fronts_.emplace_back(pool, options, load, run_.outcomes, first, store_ ? &*store_ : nullptr);
       first += static_cast<std::int32_t>(pool.replicas);
     }
     scheduled_.assign(static_cast<std::size_t>(first), kNever);
@@ -77,10 +80,14 @@ class FleetSimulation {
       }
     }
     for (Front& front : fronts_) {
-      for (std::size_t i = 0; i < front.size(); ++i) { run_.engines.push_back(front.engine(i).totals()); }
+      for (std::size_t i = 0; i < front.size(); ++i) {
+        ORRERY_ASSERT(front.engine(i).outstanding() == 0 && front.engine(i).used_blocks() == 0);
+        run_.engines.push_back(front.engine(i).totals());
+      }
       run_.autoscaled.push_back(front.scaler().totals(run_.end));
     }
     run_.stations = stations_.totals();
+    if (store_) { run_.store_peak = static_cast<double>(store_->peak()) / static_cast<double>(store_->capacity()); }
     ORRERY_ASSERT(in_system_ == 0);
     return std::move(run_);
   }
@@ -350,6 +357,7 @@ class FleetSimulation {
   Workload& load_;
   const FleetOptions& options_;
   FleetRun run_;
+  std::optional<RemoteStore> store_;  // before the engines that refer to it
   std::vector<Front> fronts_;
   Stations stations_;
   Dues timed_, prompts_, transfers_, engines_;

@@ -1,4 +1,4 @@
-// Laws of fleets: admission limits, tokenisation and streaming, tiers of the prefix cache.
+// Laws of fleets: admission limits, tokenisation and streaming.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -103,84 +103,6 @@ TEST(Streaming, a_closed_loop_gets_at_most_the_rate_of_the_server) {
   const double rate = 200.0 * 50.0 / seconds_of(run.end);
   EXPECT_LE(rate, 200.0);
   EXPECT_GE(rate, 0.98 * 200.0);
-}
-
-// Tiers without room change nothing, bit for bit.
-RC_GTEST_PROP(Tiers, tiers_of_no_size_are_no_tiers, ()) {
-  RandomCase c = random_case();
-  c.fleet.shape.tiers.clear();
-  Workload again = c.load;
-  const FleetRun plain = c.fleet.run(c.load);
-  const std::int64_t less_than_a_block = std::max<std::int64_t>(0, c.load.block_tokens - 1);
-  c.fleet.shape.tiers = {{0, 7000, 9000}, {less_than_a_block, 7000, 9000}};
-  const FleetRun tiered = c.fleet.run(again);
-  RC_ASSERT(plain.end == tiered.end);
-  for (std::size_t i = 0; i < plain.outcomes.size(); ++i) {
-    const Outcome &a = plain.outcomes[i], &b = tiered.outcomes[i];
-    RC_ASSERT(a.scheduled == b.scheduled && a.first == b.first && a.last == b.last && a.cached == b.cached);
-  }
-}
-
-// One client: a request at a time, so that memory never delays one. With a tier that is unlimited and takes no time, a
-// cache of one request finds what an unlimited cache finds, at the same times. A slower tier finds the same later.
-RC_GTEST_PROP(Tiers, an_unlimited_tier_without_time_is_an_unlimited_cache, ()) {
-  LoadOptions options;
-  options.requests = 60;
-  options.clients = 1;
-  options.input = *rc::gen::inRange<std::int64_t>(64, 300);
-  options.output = *rc::gen::inRange<std::int64_t>(1, 30);
-  options.range = 0.5;
-  options.prefix_groups = *rc::gen::element<std::int64_t>(1, 5, 20);
-  options.prefix_tokens = 96;
-  options.turns = *rc::gen::element<std::int64_t>(1, 3);
-  options.turn_input = 20;
-  options.seed = *rc::gen::arbitrary<std::uint32_t>();
-  Workload load = generated(options), again = load, later = load;
-  TestFleet fleet;
-  const FleetRun unlimited = fleet.run(load);
-  std::int64_t longest = 0;
-  for (const Request& request : load.requests) { longest = std::max(longest, request.input + request.output); }
-  fleet.shape.blocks = longest / fleet.settings.block_tokens + 2;
-  fleet.shape.tiers = {{*rc::gen::element<std::int64_t>(0, 160), 0, 0}, {std::int64_t{1} << 40, 0, 0}};
-  const FleetRun tiered = fleet.run(again);
-  for (auto& tier : fleet.shape.tiers) { tier.token = ticks_of(Seconds(1e-6)); }
-  const FleetRun slow = fleet.run(later);
-  RC_ASSERT(tiered.end == unlimited.end);
-  std::int64_t loaded = 0;
-  for (std::size_t i = 0; i < load.requests.size(); ++i) {
-    const Outcome &a = unlimited.outcomes[i], &b = tiered.outcomes[i];
-    RC_ASSERT(a.cached == b.cached && a.first == b.first && a.last == b.last);
-    RC_ASSERT(a.cached == slow.outcomes[i].cached);
-  }
-  for (const std::int64_t tokens : slow.engines[0].tier_tokens) { loaded += tokens; }
-  const double delay = seconds_of(slow.end - tiered.end);
-  RC_ASSERT(std::abs(delay - static_cast<double>(loaded) * 1e-6) <= 1e-9);
-}
-
-// By hand: a device of 6 blocks, prompts A, B, A of 4 blocks of 16 each and an output of one token (a fifth block; the
-// last one of the prompt is shared as the others are). B needs 5 of 6 blocks: 3 of A's go to the tier, the tail first.
-// A again finds all four: three blocks are loaded: 48 tokens and one latency.
-TEST(Tiers, an_evicted_block_comes_back_at_the_rate_of_its_tier) {
-  Workload load;
-  load.block_tokens = 16;
-  load.clients = 1;
-  load.block_ids = {0, 1, 2, 3, 4, 5, 6, 7};
-  for (const std::uint32_t first : {0U, 4U, 0U}) {
-    Request request;
-    request.input = 64;
-    request.output = 2;
-    request.first_block = first;
-    request.blocks = 4;
-    load.requests.push_back(request);
-  }
-  TestFleet fleet;
-  fleet.shape.blocks = 6;
-  fleet.shape.tiers = {{1000, ticks_of(Seconds(1e-6)), ticks_of(Seconds(5e-6))}};
-  const FleetRun run = fleet.run(load);
-  EXPECT_EQ(run.outcomes[2].cached, 63);
-  EXPECT_EQ(run.engines[0].tier_tokens[0], 48);
-  EXPECT_NEAR(run.engines[0].tier_s[0], 53e-6, 1e-12);
-  EXPECT_NEAR(seconds_of(run.outcomes[2].first - run.outcomes[2].scheduled), 53e-6 + 10e-3 + 100e-6, 1e-12);
 }
 
 }  // namespace orrery::serving::fleet_test

@@ -14,7 +14,7 @@ namespace orrery::serving {
 class Front {
  public:
   Front(const Pool& pool, const FleetOptions& options, const Workload& load, std::vector<Outcome>& outcomes,
-        std::int32_t first)
+        std::int32_t first, RemoteStore* store)
       : options_(options),
         load_(load),
         block_tokens_(pool.settings->block_tokens),
@@ -23,6 +23,8 @@ class Front {
         scaler_(pool.autoscale, static_cast<std::size_t>(pool.replicas)) {
     for (std::int64_t i = 0; i < pool.replicas; ++i) {
       engines_.push_back(std::make_unique<Engine>(*pool.settings, pool.shape, *pool.price, load, outcomes));
+      const bool shares = store != nullptr && pool.shape.tiers.size() == kTiers && pool.settings->prefix_cache;
+      if (shares) { engines_.back()->share(*store); }
     }
     seen_.resize(engines_.size());
     tokenised_.resize(engines_.size(), 0);
@@ -128,7 +130,7 @@ class Front {
   }
 
   [[nodiscard]] double left_of(std::size_t i, const Request& request, std::int64_t retrieved) const {
-    const auto hits = request.blocks > 0 ? engines_[i]->prefixes().hits(load_.blocks_of(request)) : 0;
+    const auto hits = request.blocks > 0 ? engines_[i]->prefixes().local_hits(load_.blocks_of(request)) : 0;
     const std::int64_t known = std::max(hits * load_.block_tokens, retrieved);
     return static_cast<double>(std::max<std::int64_t>(0, request.input - known));
   }
