@@ -101,6 +101,11 @@ Result<api::ServePlanRequest> plan_request(const Options& options) {
                                                      : "--admission-limit"),
                 "is not valid here: the search has fixed fleets that serve every request");
   }
+  if (s.branches > 1 && choices.pools == api::Pools::disaggregated) {
+    return fail(flag_place("--branches"),
+                "is not valid with --pools disaggregated: branches share the prompt in the "
+                "cache of one engine");
+  }
   request.for_traffic = s.rate || (!s.trace.empty() && !s.devices);
   if (!s.devices && !request.for_traffic) {
     return fail(flag_place("--devices"), fmt::format("is missing; give --devices to get the highest rate, or --rate to "

@@ -202,6 +202,9 @@ Result<ServingPlan> Search::run() {
   plan.not_searched = {"tp above the accelerators of a node (--tp)", "other engines (--engine)",
                        "formats of weights and cache (--weight-format, --kv-format)",
                        "speculation (--speculative-tokens)", "several kinds of engines in one fleet"};
+  if (branches() > 1) {
+    plan.not_searched.emplace_back("pools for prefill and decode (branches share the prompt on one engine)");
+  }
   if (units_.empty()) {
     plan.nothing =
         infeasible_ > 0 ? fmt::format("no engine can run: {}", why_infeasible_) : "no deployment fits the devices";

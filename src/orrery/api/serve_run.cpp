@@ -159,7 +159,8 @@ Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeReques
 }
 
 Result<results::Serving> run_serving(const PreparedServing& prepared, const Scenario& scenario, bool each) {
-  ORRERY_TRY(load, serving::workload_of(scenario));
+  const std::int64_t block_tokens = prepared.deployment->pools.front()->inputs().settings.block_tokens;
+  ORRERY_TRY(load, serving::workload_of(scenario, block_tokens));
   ORRERY_TRY(result, serving::simulate(*prepared.deployment, load, prepared.slo, scenario.warm_up, each));
   result.load = serving::load_text(scenario);
   return result;

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -276,6 +277,94 @@ TEST(ApiServe, the_cache_takes_its_part_of_all_memory_or_of_what_weights_leave) 
   EXPECT_EQ(blocks(1.0, true), all);
   EXPECT_NEAR(blocks(0.5, true), 0.5 * all, 1.0);
   EXPECT_LT(blocks(0.5, false), 0.5 * all);
+}
+
+// Three servers of an L40S (8,500 USD in four years, 350 W) behind every answer. Dollars and watts: those of a million
+// tokens and of a token, times the tokens of a second.
+TEST(ApiServe, servers_of_stages_count_in_price_and_energy) {
+  ServeRequest request = small_run();
+  const auto plain = serve(ORRERY_SOURCE_DATA_DIR, request);
+  serving::Stage guard;
+  guard.name = "guard";
+  guard.kind = serving::StageKind::embed;
+  guard.place = serving::StagePlace::after_answer;
+  guard.accelerator = "l40s";
+  guard.parameters = 1e9;
+  guard.servers = 3;
+  request.scenario.stages = {guard};
+  const auto staged = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(plain && staged);
+  const auto usd = [](const results::Serving& s) { return *s.usd_per_million_tokens * s.output_tokens_per_s / 1e6; };
+  const auto watts = [](const results::Serving& s) { return *s.joules_per_token * s.output_tokens_per_s; };
+  EXPECT_NEAR(usd(*staged) - usd(*plain), 3 * 8500.0 / (4 * 365 * 24 * 3600.0), 1e-9);
+  EXPECT_NEAR(watts(*staged) - watts(*plain), 3 * 350.0, 1e-6);
+  EXPECT_EQ(staged->ttft.mean, plain->ttft.mean);
+  EXPECT_NEAR(staged->e2e.mean - plain->e2e.mean, staged->stages[0].time.mean, 1e-9);
+}
+
+// A machine that is described by its rates has no price; the answer says so, and is that without the stage.
+TEST(ApiServe, stages_without_an_accelerator_are_left_out_of_the_price) {
+  ServeRequest request = small_run();
+  serving::Stage search;
+  search.name = "search";
+  search.kind = serving::StageKind::retrieve;
+  search.bandwidth = BytesPerSecond(200e9);
+  search.flops = FlopsPerSecond(2e12);
+  search.vectors = 1e6;
+  search.ef = 100;
+  request.scenario.stages = {search};
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(run.has_value()) << run.error().text();
+  EXPECT_FALSE(run->stages[0].usd_per_second || run->stages[0].watts);
+  EXPECT_EQ(run->not_modelled.back(), "price and energy of stages that name no accelerator (search)");
+}
+
+// Keys and values of a token of Llama 3.1 8B are 131,072 B, whatever the degrees: 1,000 tokens at 1 GB/s take 131 ms.
+TEST(ApiServe, a_store_sends_the_keys_and_values_of_the_whole_model) {
+  for (const std::int64_t tp : {1, 4}) {
+    ServeRequest request = small_run();
+    request.scenario.tp = tp;
+    request.scenario.isl = 1200;
+    serving::Stage store;
+    store.kind = serving::StageKind::kv_retrieval;
+    store.bandwidth = BytesPerSecond(1e9);
+    store.hit_rate = 1.0;
+    store.servers = 100;
+    store.prefix_tokens = 1000;
+    request.scenario.stages = {store};
+    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+    ASSERT_TRUE(run.has_value()) << run.error().text();
+    EXPECT_NEAR(run->stages[0].time.p50, 1000 * 131072.0 / 1e9, 1e-9);
+    EXPECT_NEAR(run->prefix_hit_rate, 1000.0 / 1200.0, 1e-12);
+    EXPECT_EQ(*run->stages[0].retrieved_tokens, 200 * 1000);
+  }
+}
+
+// Prompts of 512 tokens are 16 blocks of 32, which four branches share. Each of them has one block for its output of 32
+// tokens, of which the last is never in the cache.
+TEST(ApiServe, branches_share_whole_blocks_of_any_engine) {
+  for (const auto& [engine, block] : {std::pair{"vllm-v1", 16}, {"tensorrt-llm", 32}, {"sglang", 1}}) {
+    ServeRequest request = small_run();
+    request.scenario.engine = engine;
+    request.scenario.requests = 1;
+    request.scenario.branches = 4;
+    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+    ASSERT_TRUE(run.has_value()) << run.error().text();
+    const double blocks = run->kv_peak * static_cast<double>(run->pools[0].blocks);
+    EXPECT_NEAR(blocks, 512.0 / block + 4 * std::ceil(31.0 / block), 1e-6) << engine;
+  }
+}
+
+TEST(ApiServe, tokens_of_all_branches_count_as_output) {
+  ServeRequest request = small_run();
+  request.scenario.branches = 3;
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(run.has_value()) << run.error().text();
+  ASSERT_TRUE(run->branches.has_value());
+  EXPECT_EQ(run->requests, 200);
+  EXPECT_EQ(run->branches->generated_tokens, 3 * 200 * 32);
+  EXPECT_NEAR(run->output_tokens_per_s * run->duration_s, 3 * 200 * 32, 1e-6);
+  EXPECT_EQ(run->branches->cached_tokens, 2 * 200 * 511);  // the last token of a prompt is always computed
 }
 
 TEST(ApiServe, predictions_have_ranges) {

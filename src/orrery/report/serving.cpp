@@ -88,13 +88,14 @@ std::string branches_lines(const Serving& s) {
   const results::ServingBranches& b = *s.branches;
   const auto generated = static_cast<double>(b.generated_tokens);
   const std::string waits = b.join < b.count ? fmt::format("the first {}", b.join) : "all";
-  std::string text = fmt::format("Branches    {} of each request, an answer waits for {}; {} tokens generated", b.count,
-                                 waits, grouped(b.generated_tokens));
+  std::string text = fmt::format(
+      "Branches    {} of each request, an answer waits for {}; {} tokens generated, {} tokens of prompts shared\n",
+      b.count, waits, grouped(b.generated_tokens), grouped(b.cached_tokens));
   if (b.join < b.count) {
-    text += fmt::format("\n            {} branches cut, with {} tokens ({})", grouped(b.cut), grouped(b.cut_tokens),
+    text += fmt::format("            {} branches cut, with {} tokens ({})\n", grouped(b.cut), grouped(b.cut_tokens),
                         percent(static_cast<double>(b.cut_tokens) / generated));
   }
-  return text + "\n";
+  return text;
 }
 
 std::string hits_text(const Serving& s) {

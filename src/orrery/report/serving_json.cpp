@@ -188,15 +188,16 @@ std::string serving_curve_json(const results::ServingCurve& curve) {
 std::string serving_requests_csv(const Serving& s) {
   std::string text =
       "request,engine,arrival_s,scheduled_s,first_token_s,last_token_s,input_tokens,output_tokens,cached_tokens,"
-      "preemptions\n";
+      "preemptions,answered_s\n";
   for (std::size_t i = 0; i < s.each.size(); ++i) {
     const auto& r = s.each[i];
     if (r.refused) {
-      text += fmt::format("{},,{:.9f},,,,{},{},,\n", i + 1, r.arrival_s, r.input, r.output);
+      text += fmt::format("{},,{:.9f},,,,{},{},,,\n", i + 1, r.arrival_s, r.input, r.output);
       continue;
     }
-    text += fmt::format("{},{},{:.9f},{:.9f},{:.9f},{:.9f},{},{},{},{}\n", i + 1, r.engine, r.arrival_s, r.scheduled_s,
-                        r.first_token_s, r.last_token_s, r.input, r.output, r.cached, r.preemptions);
+    text += fmt::format("{},{},{:.9f},{:.9f},{:.9f},{:.9f},{},{},{},{},{:.9f}\n", i + 1, r.engine, r.arrival_s,
+                        r.scheduled_s, r.first_token_s, r.last_token_s, r.input, r.output, r.cached, r.preemptions,
+                        r.answered_s);
   }
   return text;
 }

@@ -29,6 +29,7 @@ struct ServiceLevel {
 
 struct ServedRequest {
   double arrival_s = 0, scheduled_s = 0, first_token_s = 0, last_token_s = 0;
+  double answered_s = 0;  // after the stages behind the last token
   std::int64_t input = 0, output = 0, cached = 0, preemptions = 0, engine = 0;
   bool refused = false;  // never scheduled
 };
@@ -98,7 +99,7 @@ struct Serving {
   std::optional<ServingBranches> branches;
   std::int64_t gpus = 0;
   std::int64_t requests = 0, measured = 0;  // measured: after the warm-up
-  double duration_s = 0;                    // from the first arrival to the last token
+  double duration_s = 0;                    // from the first arrival to the last answer
   Distribution ttft, tpot, e2e, queue, prefill;
   double request_overhead_s = 0, transfer_s = 0;  // parts of the mean TTFT
   double output_tokens_per_s = 0, total_tokens_per_s = 0, requests_per_s = 0, goodput_rps = 0;

@@ -265,7 +265,7 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
     list.emplace_back("blocks that a prefill engine holds until they are sent; contention of transfers in the network");
   }
   if (!deployment.stages.empty()) {
-    list.emplace_back("transfers of stages over the network");
+    list.emplace_back("transfers between stages over the network");
     for (std::string& line : stages_left_out(deployment)) { list.push_back(std::move(line)); }
   }
   bool tiers = false;

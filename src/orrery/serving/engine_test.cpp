@@ -25,6 +25,27 @@ Workload load_of(std::int64_t requests, double rate, std::int64_t input, std::in
   return generated(options);
 }
 
+std::vector<StationOptions> random_stations() {
+  std::vector<StationOptions> list;
+  for (std::int64_t stages = *rc::gen::element<std::int64_t>(0, 0, 2); stages > 0; --stages) {
+    StationOptions station;
+    station.servers = *rc::gen::element<std::int64_t>(0, 1, 3);
+    station.batch = *rc::gen::element<std::int64_t>(1, 4);
+    station.fixed = *rc::gen::element<Ticks>(0, ticks_of(Seconds(5e-3)));
+    station.shared = *rc::gen::element<Ticks>(0, ticks_of(Seconds(2e-3)));
+    station.compute = *rc::gen::element<Ticks>(0, ticks_of(Seconds(3e-3)));
+    station.place = *rc::gen::element(StagePlace::before_prefill, StagePlace::after_answer, StagePlace::between_turns);
+    station.fixed_cv = *rc::gen::element(0.0, 1.5);
+    if (*rc::gen::element(false, false, true)) {
+      station.place = StagePlace::before_prefill;
+      station.store = {0.5, std::nullopt, Seconds(*rc::gen::element(0.0, 1e-5))};
+      if (*rc::gen::arbitrary<bool>()) { station.store->prefix_tokens = *rc::gen::inRange<std::int64_t>(1, 300); }
+    }
+    list.push_back(station);
+  }
+  return list;
+}
+
 RandomCase random_case(std::int64_t branches) {
   RandomCase c;
   LoadOptions options;
@@ -78,22 +99,7 @@ RandomCase random_case(std::int64_t branches) {
   c.fleet.shape.swap_token = s.preemption == Preemption::swap ? 1000 : 0;
   c.fleet.price.line = *rc::gen::element<std::int64_t>(50, 1000, 1 << 20);
   c.fleet.replicas = *rc::gen::element<std::int64_t>(1, 3);
-  for (std::int64_t stages = *rc::gen::element<std::int64_t>(0, 0, 2); stages > 0; --stages) {
-    StationOptions station;
-    station.servers = *rc::gen::element<std::int64_t>(0, 1, 3);
-    station.batch = *rc::gen::element<std::int64_t>(1, 4);
-    station.fixed = *rc::gen::element<Ticks>(0, ticks_of(Seconds(5e-3)));
-    station.shared = *rc::gen::element<Ticks>(0, ticks_of(Seconds(2e-3)));
-    station.compute = *rc::gen::element<Ticks>(0, ticks_of(Seconds(3e-3)));
-    station.place = *rc::gen::element(StagePlace::before_prefill, StagePlace::after_answer, StagePlace::between_turns);
-    station.fixed_cv = *rc::gen::element(0.0, 1.5);
-    if (*rc::gen::element(false, false, true)) {
-      station.place = StagePlace::before_prefill;
-      station.store = {0.5, std::nullopt, Seconds(*rc::gen::element(0.0, 1e-5))};
-      if (*rc::gen::arbitrary<bool>()) { station.store->prefix_tokens = *rc::gen::inRange<std::int64_t>(1, 300); }
-    }
-    c.fleet.options.stations.push_back(station);
-  }
+  c.fleet.options.stations = random_stations();
   if (*rc::gen::element(false, false, true)) {
     c.fleet.autoscale = {1, *rc::gen::element(0.5, 4.0), ticks_of(Seconds(*rc::gen::element(0.01, 0.3))),
                          ticks_of(Seconds(*rc::gen::element(0.0, 0.2))),

@@ -188,6 +188,7 @@ class FleetSimulation {
 
   // Stages that follow answers, after all answers of an event: those that take no time end here.
   void settle(Ticks now) {
+    if (stations_.empty()) { return; }
     stations_.start(now);
     while (stations_.next() == now) { take_stations(now); }
   }

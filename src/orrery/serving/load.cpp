@@ -56,9 +56,9 @@ std::int64_t length_of(Draws& draws, std::int64_t nominal, const LoadOptions& op
 }
 
 void add_prefixes(Workload& load, const LoadOptions& options) {
-  const std::int64_t blocks = options.prefix_tokens / kPrefixBlock;
+  const std::int64_t blocks = options.prefix_tokens / options.block;
   if (options.prefix_groups == 0 || blocks == 0) { return; }
-  load.block_tokens = kPrefixBlock;
+  load.block_tokens = options.block;
   for (std::int64_t i = 0; i < options.prefix_groups * blocks; ++i) {
     load.block_ids.push_back(static_cast<std::uint32_t>(i));
   }
@@ -68,7 +68,7 @@ void add_prefixes(Workload& load, const LoadOptions& options) {
     const std::int64_t group =
         options.prefixes_in_turn ? turn++ % options.prefix_groups : draws.between(0, options.prefix_groups - 1);
     request.first_block = static_cast<std::uint32_t>(group * blocks);
-    request.blocks = static_cast<std::uint32_t>(std::min(blocks, request.input / kPrefixBlock));
+    request.blocks = static_cast<std::uint32_t>(std::min(blocks, request.input / options.block));
   }
 }
 
@@ -102,13 +102,13 @@ void add_turns(Workload& load, const LoadOptions& options) {
 // Branches share the blocks of their prompt.
 void add_session_blocks(Workload& load, const LoadOptions& options) {
   if (options.turns <= 1 && options.branches <= 1) { return; }
-  load.block_tokens = kPrefixBlock;
+  load.block_tokens = options.block;
   auto id = static_cast<std::uint32_t>(load.block_ids.size());  // prefixes have the ids below
   const auto turns = static_cast<std::size_t>(options.turns);
   for (std::size_t head = 0; head < load.requests.size(); head += turns) {
     const Request first = load.requests[head];
     const auto at = static_cast<std::uint32_t>(load.block_ids.size());
-    const auto blocks = load.requests[head + turns - 1].input / kPrefixBlock;
+    const auto blocks = load.requests[head + turns - 1].input / options.block;
     for (std::int64_t block = 0; block < blocks; ++block) {
       const auto shared = static_cast<std::uint32_t>(block);
       const std::uint32_t prefix = shared < first.blocks ? load.block_ids[first.first_block + shared] : id++;
@@ -116,7 +116,7 @@ void add_session_blocks(Workload& load, const LoadOptions& options) {
     }
     for (std::size_t i = head; i < head + turns; ++i) {
       load.requests[i].first_block = at;
-      load.requests[i].blocks = static_cast<std::uint32_t>(load.requests[i].input / kPrefixBlock);
+      load.requests[i].blocks = static_cast<std::uint32_t>(load.requests[i].input / options.block);
     }
   }
 }

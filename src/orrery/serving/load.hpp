@@ -28,6 +28,8 @@ class Draws {
   RandomStream stream_;
 };
 
+inline constexpr std::int64_t kPrefixBlock = 16;  // tokens of a block that requests share, at least
+
 struct LoadOptions {
   std::int64_t requests = 0;
   double rate = 0.0;         // requests per second, open loop; 0: all arrive at the start
@@ -42,15 +44,14 @@ struct LoadOptions {
   // Sessions: the prompt of a later turn is all that was said before, and new tokens. Arrivals and clients are of
   // sessions; `requests` is rounded up to whole ones.
   std::int64_t turns = 1;
-  std::int64_t added = 0;       // tokens that stages before the engine add to every prompt
-  std::int64_t turn_added = 0;  // tokens that stages between turns add to the prompt of a later turn
-  std::int64_t turn_input = 0;  // new tokens of a later turn, distributed as inputs are
-  std::int64_t branches = 1;    // sequences of a request; the outputs of all are distributed as outputs are
-  std::int64_t join = 1;        // branches that an answer waits for
+  std::int64_t added = 0;             // tokens that stages before the engine add to every prompt
+  std::int64_t turn_added = 0;        // tokens that stages between turns add to the prompt of a later turn
+  std::int64_t turn_input = 0;        // new tokens of a later turn, distributed as inputs are
+  std::int64_t branches = 1;          // sequences of a request; the outputs of all are distributed as outputs are
+  std::int64_t join = 1;              // branches that an answer waits for
+  std::int64_t block = kPrefixBlock;  // tokens of the blocks of shared prefixes, sessions and branches
   std::uint64_t seed = 1;
 };
-
-inline constexpr std::int64_t kPrefixBlock = 16;  // tokens of the blocks of shared prefixes and of sessions
 
 [[nodiscard]] Workload generated(const LoadOptions& options);
 

@@ -334,7 +334,7 @@ std::vector<Diagnostic> problems(const Scenario& scenario) {
   return found;
 }
 
-Result<Workload> workload_of(const Scenario& scenario) {
+Result<Workload> workload_of(const Scenario& scenario, std::int64_t block_tokens) {
   const std::int64_t clients = scenario.concurrency.value_or(0);
   const std::int64_t added = added_tokens(scenario, StagePlace::before_prefill);
   if (!scenario.trace.empty()) {
@@ -365,6 +365,7 @@ Result<Workload> workload_of(const Scenario& scenario) {
   options.prefix_tokens = scenario.prefix_tokens;
   options.turns = scenario.turns;
   options.added = added;
+  options.block = (kPrefixBlock + block_tokens - 1) / block_tokens * block_tokens;
   options.branches = scenario.branches;
   options.join = scenario.join.value_or(scenario.branches);
   options.turn_added = added_tokens(scenario, StagePlace::between_turns);

@@ -81,8 +81,8 @@ struct Scenario {
 // Errors between fields: no load, two loads, devices that the degrees do not divide.
 [[nodiscard]] std::vector<Diagnostic> problems(const Scenario& scenario);
 
-// Requests of the scenario's load.
-[[nodiscard]] Result<Workload> workload_of(const Scenario& scenario);
+// Requests of the scenario's load. `block_tokens`: of the engines' caches; requests share whole blocks.
+[[nodiscard]] Result<Workload> workload_of(const Scenario& scenario, std::int64_t block_tokens = kPrefixBlock);
 // "8 requests/s (Poisson), 1,024 in, 128 out".
 [[nodiscard]] std::string load_text(const Scenario& scenario);
 

@@ -52,7 +52,7 @@ const Record<Stage>& Described<Stage>::record() {
           .optional("probed", &S::probed, "retrieve: lists that a query searches", {.min = 0, .max = kMost})
           .optional("ef", &S::ef, "retrieve: candidates of a search in a graph (HNSW); 0: no graph",
                     {.min = 0, .max = kMost})
-          .optional("read_latency", &S::read_latency, "retrieve: of a random read of memory (HNSW)",
+          .optional("read_latency", &S::read_latency, "retrieve: of a random read of memory and the distance of its vector (HNSW)",
                     {.max = Seconds(1.0), .positive = true})
           .optional("hit_rate", &S::hit_rate, "kv-retrieval: part of the lookups that find the prefix",
                     {.min = 0.0, .max = 1.0})

@@ -39,7 +39,7 @@ struct Stage {
   double vectors = 0;
   std::int64_t dimensions = 1024, vector_bytes = 0, lists = 0, probed = 0;
   std::int64_t ef = 0;  // HNSW
-  Seconds read_latency{100e-9};
+  Seconds read_latency{400e-9};  // of a random read and the distance of its vector
   std::optional<double> hit_rate;             // of a store
   std::optional<std::int64_t> prefix_tokens;  // that a store finds; none: those of the session's earlier turns
   std::int64_t adds_tokens = 0;

@@ -116,7 +116,7 @@ void Stations::start_batch(std::size_t station, Ticks now) {
   ends_.push(std::move(batch));
 }
 
-void Stations::start(Ticks now) {
+void Stations::start_batches(Ticks now) {
   for (std::size_t i = 0; i < stations_.size(); ++i) {
     Station& station = stations_[i];
     while (!station.queue.empty() && (station.options.servers == 0 || station.busy < station.options.servers)) {

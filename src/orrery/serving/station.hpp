@@ -66,7 +66,9 @@ class Stations {
   [[nodiscard]] bool has(StagePlace place) const { return first_of(place) < stations_.size(); }
   // At the first station of a place that has some. Call start() when all requests of a moment have arrived.
   void arrive(StagePlace place, std::int64_t request, Ticks now) { enter(first_of(place), request, now); }
-  void start(Ticks now);
+  void start(Ticks now) {
+    if (!stations_.empty()) { start_batches(now); }
+  }
   // When the next batch ends; kNever if none is served.
   [[nodiscard]] Ticks next() const { return ends_.empty() ? kNever : ends_.top().at; }
   struct Left {
@@ -106,6 +108,7 @@ class Stations {
   void draw(std::size_t station, const Workload& load, std::uint64_t seed);
   void enter(std::size_t station, std::int64_t request, Ticks now);
   static void count(Station& station, std::int64_t change, Ticks now);
+  void start_batches(Ticks now);
   void start_batch(std::size_t station, Ticks now);
   void end_batch(Ticks now);
 

@@ -38,6 +38,21 @@ Times times_of(const Request& request, const Outcome& outcome, const Request& en
   return times;
 }
 
+results::ServedRequest served_request(const Request& request, const Outcome& outcome, const Outcome& end) {
+  results::ServedRequest served;
+  served.arrival_s = seconds_of(request.arrival);
+  served.scheduled_s = seconds_of(outcome.scheduled);
+  served.first_token_s = seconds_of(outcome.first);
+  served.last_token_s = seconds_of(end.last);
+  served.answered_s = seconds_of(outcome.answered);
+  served.input = request.input;
+  served.output = request.output;
+  served.cached = outcome.cached;
+  served.preemptions = outcome.preemptions;
+  served.engine = outcome.engine;
+  return served;
+}
+
 results::ServedRequest refused_request(const Request& request) {
   results::ServedRequest served;
   served.arrival_s = seconds_of(request.arrival);
@@ -203,11 +218,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
     outputs += static_cast<double>(request.output);
     inputs += static_cast<double>(request.input);
     result.recomputed_tokens += outcome.recomputed;
-    if (options.each) {
-      result.each.push_back({seconds_of(request.arrival), seconds_of(outcome.scheduled), seconds_of(outcome.first),
-                             seconds_of(end.last), request.input, request.output, outcome.cached, outcome.preemptions,
-                             outcome.engine});
-    }
+    if (options.each) { result.each.push_back(served_request(request, outcome, end)); }
     if (i < skipped) { continue; }
     const Times times = times_of(request, outcome, ending, end, options.request_overhead_s);
     ttft.push_back(times.ttft);
