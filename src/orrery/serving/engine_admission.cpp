@@ -68,7 +68,7 @@ std::int64_t Engine::left_blocks(const Waiting& waiting, std::int64_t shared) co
   if (left_.empty() || waiting.kept > 0) { return 0; }
   const Request& request = workload_.requests[static_cast<std::size_t>(waiting.request)];
   const std::int64_t most = (request.input + waiting.generated - 1 - shared) / settings_.block_tokens;
-  return std::min(left_.of(waiting.request), most);
+  return std::max<std::int64_t>(0, std::min(left_.of(waiting.request), most));
 }
 
 bool Engine::fits(const Waiting& waiting, const Offer& offer) const {
