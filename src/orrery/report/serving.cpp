@@ -140,6 +140,20 @@ std::string slo_lines(const Serving& s) {
   return text;
 }
 
+std::string tier_lines(const Serving& s) {
+  std::string text;
+  for (const auto& tier : s.tiers) {
+    const std::string peak = tier.peak ? fmt::format(", {} full at most", percent(*tier.peak)) : "";
+    text += fmt::format("            {} cache: {} tokens loaded, links in use for {}{}\n", tier.name,
+                        grouped(tier.tokens), time(tier.load_s), peak);
+  }
+  if (s.loads > 0) {
+    text += fmt::format("            {} waited for loads, {} on average\n", counted(s.loads, "request"),
+                        time(s.load_wait_s / static_cast<double>(s.loads)));
+  }
+  return text;
+}
+
 // Engines of the pools that scale; GPU-hours and price of all pools.
 std::string autoscale_lines(const Serving& s) {
   std::string text;
@@ -178,10 +192,7 @@ std::string serving_text(const Serving& s, TextStyle style) {
   }
   text += fmt::format("Cache       peak {}, prefix hits {}, {} preemptions, {} tokens computed again\n",
                       percent(s.kv_peak), hits_text(s), grouped(s.preemptions), grouped(s.recomputed_tokens));
-  for (const auto& tier : s.tiers) {
-    text += fmt::format("            {} cache: {} tokens loaded in {}\n", tier.name, grouped(tier.tokens),
-                        time(tier.load_s));
-  }
+  text += tier_lines(s);
   text += branches_lines(s);
   text += autoscale_lines(s);
   if (s.usd_per_million_tokens) {

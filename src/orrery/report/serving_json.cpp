@@ -98,7 +98,10 @@ Node of_stages(const Serving& s) {
 Node of_tiers(const Serving& s) {
   Node list = config::sequence_node();
   for (const auto& tier : s.tiers) {
-    append(list, config::json_object({{"name", tier.name}, {"loaded_tokens", tier.tokens}, {"load_s", tier.load_s}}));
+    Node json =
+        config::json_object({{"name", tier.name}, {"loaded_tokens", tier.tokens}, {"links_in_use_s", tier.load_s}});
+    if (tier.peak) { config::add_fields(json, {{"peak_use", *tier.peak}}); }
+    append(list, std::move(json));
   }
   return list;
 }
@@ -147,7 +150,10 @@ void add_serving(Node& json, const Serving& s) {
   if (s.refused) { config::add_fields(json, {{"refused_requests", *s.refused}}); }
   config::add(json, "slo", of_slo(s));
   config::add(json, "pools", of_pools(s));
-  if (!s.tiers.empty()) { config::add(json, "cache_tiers", of_tiers(s)); }
+  if (!s.tiers.empty()) {
+    config::add(json, "cache_tiers", of_tiers(s));
+    config::add(json, "cache_loads", config::json_object({{"requests", s.loads}, {"wait_s", s.load_wait_s}}));
+  }
   if (s.branches) { config::add(json, "branches", of_branches(*s.branches)); }
   if (!s.stages.empty()) { config::add(json, "stages", of_stages(s)); }
   config::add_fields(json, {{"not_modelled", s.not_modelled}, {"warnings", s.warnings}});

@@ -58,9 +58,10 @@ struct ServingPool {
 
 // A tier of the prefix cache below the device.
 struct ServingTier {
-  std::string name;         // "host", "remote"
-  std::int64_t tokens = 0;  // found there and loaded, by all engines
-  double load_s = 0;        // that iterations waited for them, sum over engines
+  std::string name;            // "host", "remote"
+  std::int64_t tokens = 0;     // found there and loaded, by all engines
+  double load_s = 0;           // that links were in use for them, sum over links
+  std::optional<double> peak;  // of a store that engines share: the largest part that was in use
 };
 
 // A stage of requests outside the engines. Distributions are over requests that pass it.
@@ -96,6 +97,8 @@ struct Serving {
   std::vector<ServingPool> pools;
   std::vector<ServingStage> stages;
   std::vector<ServingTier> tiers;  // if some are given
+  std::int64_t loads = 0;          // of requests that waited for blocks of tiers
+  double load_wait_s = 0;          // sum of these waits
   std::optional<ServingBranches> branches;
   std::int64_t gpus = 0;
   std::int64_t requests = 0, measured = 0;  // measured: after the warm-up

@@ -104,7 +104,8 @@ Result<void> BuiltPool::finish() {
   return {};
 }
 
-// Every accelerator of an engine loads its part of a block, over its own host link or over the outermost links.
+// Every accelerator of an engine loads its part of a block, over its own host link or over the outermost links. The
+// remote tier is a store of the fleet; here it has a rate and no size.
 Result<void> BuiltPool::add_tiers() {
   const PoolInputs& in = inputs_;
   const auto& [host, remote] = in.tiers;
@@ -124,7 +125,8 @@ Result<void> BuiltPool::add_tiers() {
     }
     CacheTier made;
     if (tier.size > Bytes(0)) {
-      made.tokens = static_cast<std::int64_t>(tier.size / memory_.kv_per_token) * shape_.ranks;
+      const bool is_host = k == 0;
+      made.tokens = is_host ? static_cast<std::int64_t>(tier.size / memory_.kv_per_token) * shape_.ranks : 0;
       made.token = ticks_of(memory_.kv_per_token / rate);
       made.latency = ticks_of(tier.latency);
     }
@@ -272,8 +274,8 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
   for (const auto& pool : deployment.pools) { tiers = tiers || !pool->shape().tiers.empty(); }
   if (tiers) {
     list.emplace_back(
-        "writes to tiers of the cache; loads that run under iterations of other requests (they delay the iteration); "
-        "blocks that engines share in a remote store");
+        "writes to tiers of the cache; the remote store's own bandwidth (each engine has its links to itself); loads "
+        "that compete with transfers and collectives");
   }
   if (deployment.autoscale.scales() || deployment.prefill_autoscale.scales()) {
     list.emplace_back("forecasts of the load, starts that fail; sessions that move when the number of engines changes");

@@ -25,7 +25,8 @@ struct PoolInputs {
   parallel::Job job;  // precision and formats
   Degrees degrees;
   bool prefill_only = false;
-  // Tiers of the prefix cache, of each accelerator: host, remote. Rates that are not given are the cluster's.
+  // Tiers of the prefix cache: host memory of each accelerator, and a remote store of all engines together. Rates, of
+  // each accelerator, that are not given are the cluster's.
   struct Tier {
     Bytes size;
     std::optional<BytesPerSecond> bandwidth;

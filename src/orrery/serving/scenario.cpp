@@ -61,7 +61,8 @@ void add_deployment(Record<Scenario>& record) {
       .optional("host_cache_latency", &S::host_cache_latency, "of a request's load from host memory",
                 {.max = Seconds(100.0)})
       .optional("remote_cache", &S::remote_cache,
-                "remote memory of each accelerator for blocks that host memory evicts; 0: they are lost",
+                "size of a remote store that all engines share; prompts are written to it when they are computed; "
+                "0: no store",
                 {.max = Bytes(1e18)})
       .optional("remote_cache_bandwidth", &S::remote_cache_bandwidth,
                 "rate at which an accelerator loads them; default: the cluster's outermost links",

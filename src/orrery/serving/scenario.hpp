@@ -57,7 +57,7 @@ struct Scenario {
   Routing routing = Routing::least_outstanding;
   Seconds signal_age;
   std::int64_t admission_limit = 0;  // 0: none
-  // Tiers of the prefix cache: of each accelerator.
+  // Tiers of the prefix cache: host memory of each accelerator, a store of all engines together.
   Bytes host_cache, remote_cache;
   std::optional<BytesPerSecond> host_cache_bandwidth, remote_cache_bandwidth;
   Seconds host_cache_latency{50e-6}, remote_cache_latency{2e-3};
