@@ -178,11 +178,12 @@ void add_stage(Deployment& deployment, Stage stage, const hardware::Accelerator*
   const BuiltPool& pool = *deployment.pools.front();
   const hardware::Cluster& cluster = pool.inputs().cluster;
   const bool is_store = stage.kind == StageKind::kv_retrieval;
+  const bool is_core = stage.kind == StageKind::retrieve && stage.ef > 0;  // a server is a core of a host
   const bool states_rates = stage.bandwidth > BytesPerSecond(0) || stage.flops > FlopsPerSecond(0);
   std::optional<StageMachine> machine;
   if (named != nullptr) {
     machine = {named->name, named->price_usd / (hardware::kWriteOffYears * hardware::kYear.value()), named->tdp_watts};
-  } else if (!is_store && stage.kind != StageKind::tool && !states_rates) {
+  } else if (!is_store && !is_core && stage.kind != StageKind::tool && !states_rates) {
     const auto cost = hardware::cost_rate(cluster), power = hardware::power(cluster);
     const auto devices = static_cast<double>(cluster.devices);
     machine = {cluster.accelerator.name, cost ? cost->value / devices : 0.0, power ? power->value / devices : 0.0};
@@ -191,7 +192,9 @@ void add_stage(Deployment& deployment, Stage stage, const hardware::Accelerator*
     const auto& dimension = cluster.dimensions.back();
     stage.bandwidth = dimension.rate() * dimension.link.efficiency;
   }
-  deployment.stages.push_back(on_machine(std::move(stage), named != nullptr ? *named : cluster.accelerator));
+  const bool has_rates = is_core && named == nullptr;
+  deployment.stages.push_back(
+      has_rates ? std::move(stage) : on_machine(std::move(stage), named != nullptr ? *named : cluster.accelerator));
   deployment.stage_machines.push_back(std::move(machine));
   deployment.fleet.stations.push_back(station_of(deployment.stages.back(), whole_token_bytes(pool)));
 }

@@ -111,7 +111,7 @@ class Front {
     looked_ = now;
     for (std::size_t i = 0; i < engines_.size(); ++i) {
       const Engine& engine = *engines_[i];
-      const double held = static_cast<double>(engine.used_blocks() * block_tokens_);
+      const auto held = static_cast<double>(engine.used_blocks() * block_tokens_);
       seen_[i] = by_requests() ? static_cast<double>(outstanding(i))
                                : static_cast<double>(engine.waiting_tokens()) + kHeldWeight * held;
       sent_[i] = 0.0;

@@ -52,7 +52,8 @@ const Record<Stage>& Described<Stage>::record() {
           .optional("probed", &S::probed, "retrieve: lists that a query searches", {.min = 0, .max = kMost})
           .optional("ef", &S::ef, "retrieve: candidates of a search in a graph (HNSW); 0: no graph",
                     {.min = 0, .max = kMost})
-          .optional("read_latency", &S::read_latency, "retrieve: of a random read of memory and the distance of its vector (HNSW)",
+          .optional("read_latency", &S::read_latency,
+                    "retrieve: of a random read of memory and the distance of its vector (HNSW)",
                     {.max = Seconds(1.0), .positive = true})
           .optional("hit_rate", &S::hit_rate, "kv-retrieval: part of the lookups that find the prefix",
                     {.min = 0.0, .max = 1.0})
@@ -95,7 +96,16 @@ std::string problem_of_kind(const Stage& stage) {
   return "";
 }
 
+// Fields that only one kind has.
+std::string problem_of_fields(const Stage& stage) {
+  if (stage.kind != StageKind::retrieve && stage.ef > 0) { return "ef is valid with kind retrieve only"; }
+  if (stage.kind == StageKind::kv_retrieval) { return ""; }
+  if (stage.hit_rate) { return "hit_rate is valid with kind kv-retrieval only"; }
+  return stage.prefix_tokens ? "prefix_tokens is valid with kind kv-retrieval only" : "";
+}
+
 std::string problem_of(const Stage& stage) {
+  if (auto wrong = problem_of_fields(stage); !wrong.empty()) { return wrong; }
   if (auto wrong = problem_of_kind(stage); !wrong.empty()) { return wrong; }
   if (stage.latency_cv > 0 && !(stage.latency > Seconds(0))) {
     return "latency_cv needs a latency, the mean, for example 2 s";
@@ -151,7 +161,8 @@ void add_search(StationOptions& station, const Stage& stage) {
   if (stage.ef > 0) {  // shards search their graphs at the same time
     const double held = std::max(2.0, stage.vectors / static_cast<double>(stage.shards));
     const double reads = static_cast<double>(stage.ef) * std::log2(held);
-    station.read = ticks_of(reads * (stage.read_latency + Bytes(bytes) / stage.bandwidth));
+    const Seconds fetch = stage.bandwidth > BytesPerSecond(0) ? Bytes(bytes) / stage.bandwidth : Seconds(0);
+    station.read = ticks_of(reads * (stage.read_latency + fetch));
     return;
   }
   if (stage.lists == 0) {

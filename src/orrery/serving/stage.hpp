@@ -38,8 +38,8 @@ struct Stage {
   std::int64_t tokens = 64, passages = 0, passage_tokens = 0;
   double vectors = 0;
   std::int64_t dimensions = 1024, vector_bytes = 0, lists = 0, probed = 0;
-  std::int64_t ef = 0;  // HNSW
-  Seconds read_latency{400e-9};  // of a random read and the distance of its vector
+  std::int64_t ef = 0;                        // HNSW
+  Seconds read_latency{400e-9};               // of a random read and the distance of its vector
   std::optional<double> hit_rate;             // of a store
   std::optional<std::int64_t> prefix_tokens;  // that a store finds; none: those of the session's earlier turns
   std::int64_t adds_tokens = 0;
@@ -62,6 +62,7 @@ struct Stage {
 //             IVF: reads lists x dimensions x 4 B, shared, and vectors x probed / lists x vector_bytes for each
 //             request, computes 2 x dimensions x (lists + vectors x probed / lists);
 //             HNSW: ef x log2(vectors / shards) random reads of vector_bytes for each request, each of read_latency
+//             and, if a bandwidth is known, its bytes
 //   kv_retrieval  prefix tokens x token_bytes / bandwidth on a hit
 [[nodiscard]] StationOptions station_of(const Stage& stage, Bytes token_bytes = Bytes(0));
 

@@ -11,6 +11,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "orrery/core/test_effort.hpp"
+#include "orrery/serving/scenario.hpp"
 #include "orrery/serving/test_cases.hpp"
 
 namespace orrery::serving::stage_test {
@@ -251,6 +252,27 @@ TEST(Stores, hits_are_as_frequent_as_the_hit_rate) {
   EXPECT_NEAR(static_cast<double>(run.stations[0].hits) / n, 0.3, 3 * std::sqrt(0.3 * 0.7 / n));
 }
 
+// Retrieved passages of 100 tokens are in every prompt, and stay in it; results of a tool of 30 tokens in the next one.
+TEST(Stages, tokens_of_stages_are_in_the_prompts_that_follow) {
+  Scenario scenario;
+  scenario.rate = 1.0;
+  scenario.isl = 50;
+  scenario.osl = 10;
+  scenario.turns = 3;
+  scenario.requests = 3;
+  scenario.turn_tokens = 20;
+  Stage search, tool;
+  search.adds_tokens = 100;
+  tool.adds_tokens = 30;
+  tool.place = StagePlace::between_turns;
+  scenario.stages = {search, tool};
+  const auto load = workload_of(scenario);
+  ASSERT_TRUE(load.has_value());
+  EXPECT_EQ(load->requests[0].input, 50 + 100);
+  EXPECT_EQ(load->requests[1].input, 150 + 10 + 20 + 100 + 30);
+  EXPECT_EQ(load->requests[2].input, 310 + 10 + 20 + 100 + 30);
+}
+
 // 10^8 vectors of 1,024 components in 2 B, 1 TB/s: a flat scan reads 204.8 GB in 204.8 ms whatever the batch. IVF with
 // 32 of 65,536 lists in codes of 64 B: centroids 0.268 GB and 3.125 MB for each request.
 TEST(Stages, vector_search_reads_its_lists) {
@@ -288,8 +310,8 @@ TEST(Stages, a_graph_search_is_random_reads) {
   EXPECT_NEAR(seconds_of(station_of(stage).time_of(1)), 2500 * 102.56e-9, 1e-12);
 }
 
-// USearch on 64 cores of a Graviton 3, 10^6 vectors of 256 floats: 228,422, 131,654 and 69,065 searches a second with ef
-// 32, 64 and 128 (BENCHMARKS.md, unum-cloud/usearch@0a17e81850). A server is a core.
+// USearch on 64 cores of a Graviton 3, 10^6 vectors of 256 floats: 228,422, 131,654 and 69,065 searches a second with
+// ef 32, 64 and 128 (benchmarks of unum-cloud/usearch@0a17e81850). A server is a core.
 TEST(Stages, a_graph_search_takes_as_long_as_published_ones) {
   Stage stage;
   stage.kind = StageKind::retrieve;

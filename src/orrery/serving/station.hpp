@@ -105,7 +105,7 @@ class Stations {
 
   [[nodiscard]] std::size_t first_of(StagePlace place) const { return first_[static_cast<std::size_t>(place)]; }
   void link_places();
-  void draw(std::size_t station, const Workload& load, std::uint64_t seed);
+  void draw(std::size_t number, const Workload& load, std::uint64_t seed);
   void enter(std::size_t station, std::int64_t request, Ticks now);
   static void count(Station& station, std::int64_t change, Ticks now);
   void start_batches(Ticks now);
