@@ -145,7 +145,7 @@ Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeReques
   deployment.fleet.routing = s.routing;
   deployment.autoscale = s.autoscale();
   deployment.prefill_autoscale = s.prefill_autoscale();
-  deployment.fleet.admission_limit = s.admission_limit;
+  deployment.fleet.admission = s.admission();
   const double store = s.remote_cache / serving::whole_token_bytes(*deployment.pools.front());
   deployment.fleet.store_tokens = static_cast<std::int64_t>(store);
   deployment.fleet.signal_age = serving::ticks_of(s.signal_age);

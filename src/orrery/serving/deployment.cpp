@@ -338,7 +338,7 @@ Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
   result.slo = slo;
   for (const auto& pool : deployment.pools) { result.pools.push_back(pool->described()); }
   add_stage_results(result, deployment);
-  if (deployment.fleet.admission_limit > 0) { result.refused = run->refused; }
+  if (deployment.fleet.admission.refuses()) { result.refused = run->refused; }
   summarise(result, load, pools, *run, {warm_up, deployment.request_overhead_s, each, deployment.fleet.stations});
   add_expenses(result, deployment, pools, *run);
   result.not_modelled = not_modelled(deployment);

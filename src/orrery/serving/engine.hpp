@@ -101,6 +101,8 @@ class Engine {
   [[nodiscard]] std::int64_t waiting() const {
     return static_cast<std::int64_t>(waiting_.size() + unseen_.size() + loading_.size());
   }
+  // How long a request that comes now will wait: requests that wait x the mean time between the latest starts.
+  [[nodiscard]] Ticks predicted_wait(Ticks now) const;
   [[nodiscard]] std::int64_t waiting_tokens() const { return waiting_tokens_ + loading_tokens_; }
   [[nodiscard]] std::int64_t used_blocks() const { return used_; }
   // The same at a moment within the iterations in progress: those that end before it have taken their blocks.
@@ -282,6 +284,10 @@ class Engine {
   std::int64_t static_alive_ = 0;
   std::uint64_t admissions_ = 0, forgotten_ = 0;  // forgotten_: of these, before the last forget()
   Ticks swaps_ = 0;                               // copies before the next iteration
+
+  static constexpr std::size_t kStarts = 16;
+  std::array<Ticks, kStarts> starts_{};  // of requests, the latest ones in turn
+  std::size_t started_ = 0;
 
   // Iterations in progress.
   enum class Work : std::uint8_t { none, decode, mixed };

@@ -138,6 +138,7 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
   committed_ += blocks_of(request.input + request.output);
   if (outcome.scheduled < 0) {
     outcome.scheduled = now;
+    starts_[started_++ % kStarts] = now;
     outcome.cached = offer.hit_tokens;
     outcome.cached_blocks = found_blocks(request, offer);
   }
@@ -149,6 +150,13 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
   admitted_.push_back({slot, s.admission});
   prefilling_.push_back(slot);
   planned_.push_back({slot, offer.tokens});
+}
+
+Ticks Engine::predicted_wait(Ticks now) const {
+  const std::size_t known = std::min(started_, kStarts);
+  if (waiting() == 0 || known == 0) { return 0; }
+  const Ticks oldest = starts_[started_ < kStarts ? 0 : started_ % kStarts];
+  return waiting() * ((now - oldest) / static_cast<std::int64_t>(known));
 }
 
 // Prompts wait for others while sequences decode, so that fewer iterations have prompts: until every rank of attention

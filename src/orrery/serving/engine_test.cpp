@@ -127,6 +127,10 @@ Pools random_pools(const RandomCase& c) {
 
 RC_GTEST_PROP(Engine, aggregated_runs_equal_stepped_ones_bit_for_bit, ()) {
   RandomCase c = random_case();
+  if (c.load.clients == 0 && *rc::gen::element(false, false, true)) {
+    c.fleet.options.admission.wait = ticks_of(Seconds(*rc::gen::element(0.0, 0.1, 1.0)));
+    c.fleet.options.admission.period = *rc::gen::element<Ticks>(0, ticks_of(Seconds(0.03)));
+  }
   Workload again = c.load;
   const FleetRun jumps = c.fleet.run(c.load);
   c.fleet.shape.jumps = Jumps::stepped;

@@ -23,7 +23,7 @@ using Dues = std::priority_queue<Due, std::vector<Due>, std::greater<>>;
 class FleetSimulation {
  public:
   FleetSimulation(Workload& load, const std::vector<Pool>& pools, const FleetOptions& options)
-      : load_(load), options_(options), stations_(options.stations, load, options.seed) {
+      : load_(load), options_(options), admission_(options.admission), stations_(options.stations, load, options.seed) {
     arriving_ = load.arriving();
     run_.outcomes.resize(load.requests.size());
     std::int32_t first = 0;
@@ -146,7 +146,7 @@ class FleetSimulation {
         timed_.pop();
         load_.requests[static_cast<std::size_t>(request)].arrival = now;
       }
-      if (options_.admission_limit > 0 && in_system_ >= options_.admission_limit) {
+      if (!admission_.takes(now, in_system_, [&] { return fronts_.front().predicted_wait(now); })) {
         refuse(request, now);
         continue;
       }
@@ -362,6 +362,7 @@ class FleetSimulation {
   Workload& load_;
   const FleetOptions& options_;
   FleetRun run_;
+  Admission admission_;
   std::optional<RemoteStore> store_;  // before the engines that refer to it
   std::vector<Front> fronts_;
   Stations stations_;
@@ -379,7 +380,7 @@ class FleetSimulation {
 
 Result<FleetRun> run_fleet(Workload& load, const std::vector<Pool>& pools, const FleetOptions& options) {
   ORRERY_ASSERT(pools.size() == 1 || pools.size() == 2);
-  ORRERY_ASSERT(options.admission_limit == 0 || load.clients == 0);  // a client would send at once again
+  ORRERY_ASSERT(!options.admission.refuses() || load.clients == 0);  // a client would send at once again
   return FleetSimulation(load, pools, options).run();
 }
 

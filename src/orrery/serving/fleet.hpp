@@ -13,6 +13,7 @@
 
 #include "orrery/config/codec.hpp"
 #include "orrery/core/error.hpp"
+#include "orrery/serving/admission.hpp"
 #include "orrery/serving/autoscale.hpp"
 #include "orrery/serving/engine.hpp"
 #include "orrery/serving/station.hpp"
@@ -49,7 +50,7 @@ struct FleetOptions {
   TransferPolicy transfer;
   std::vector<StationOptions> stations;  // that requests pass outside the engines
   std::int64_t store_tokens = 0;         // that fit in a store of engines with all tiers, its last one; 0: no store
-  std::int64_t admission_limit = 0;      // requests that wait or run at a time; others are refused; 0: no limit
+  AdmissionOptions admission;            // of open loops only
   std::uint64_t seed = 1;
   std::function<bool(std::int64_t done)> keep_going;  // called now and then; false: stop with an error
 };

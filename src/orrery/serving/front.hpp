@@ -66,6 +66,13 @@ class Front {
     scaler_.step(now, {[&](std::size_t i) { return signal_of(i, now); }, [&](std::size_t i) { return idle(i); }});
   }
 
+  // Of a request that comes now, in the queue of the engine where it is shortest.
+  [[nodiscard]] Ticks predicted_wait(Ticks now) const {
+    Ticks least = kNever;
+    for (const std::size_t i : scaler_.active()) { least = std::min(least, engines_[i]->predicted_wait(now)); }
+    return least;
+  }
+
   // `retrieved`: leading tokens of the prompt that come with the request.
   std::size_t choose(const Request& request, std::int64_t retrieved, Ticks now) {
     const std::vector<std::size_t>& active = scaler_.active();

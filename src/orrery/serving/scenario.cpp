@@ -52,6 +52,14 @@ void add_deployment(Record<Scenario>& record) {
       .optional("admission_limit", &S::admission_limit,
                 "requests that wait or run at a time at most; others are refused; 0: no limit",
                 {.min = 0, .max = kMostRequests})
+      .optional("admission_rate", &S::admission_rate,
+                "requests per second that a token bucket lets pass; others are refused; default: no bucket",
+                {.max = 1e9, .positive = true})
+      .optional("admission_burst", &S::admission_burst, "requests that the bucket lets pass at once; default: 1",
+                {.min = 1, .max = kMostRequests})
+      .optional("admission_wait", &S::admission_wait,
+                "requests are refused while the wait in every queue is predicted to be longer; default: no limit",
+                {.max = Seconds(1e5)})
       .optional("host_cache", &S::host_cache,
                 "host memory of each accelerator for blocks that the prefix cache evicts; 0: they are lost",
                 {.max = Bytes(1e18)})
@@ -179,6 +187,15 @@ AutoscaleOptions Scenario::autoscale() const {
           ticks_of(autoscale_start),
           ticks_of(autoscale_hold),
           autoscale_signal.value_or(ScaleSignal::requests)};
+}
+
+AdmissionOptions Scenario::admission() const {
+  AdmissionOptions options;
+  options.limit = admission_limit;
+  if (admission_rate) { options.period = std::max<Ticks>(1, ticks_of(Seconds(1.0 / *admission_rate))); }
+  options.burst = admission_burst.value_or(1);
+  if (admission_wait) { options.wait = ticks_of(*admission_wait); }
+  return options;
 }
 
 AutoscaleOptions Scenario::prefill_autoscale() const {
@@ -323,8 +340,14 @@ std::vector<Diagnostic> problems(const Scenario& scenario) {
   if (!scenario.trace.empty() && scenario.turns > 1) {
     wrong("--turns", "is not valid with --trace; give the sessions as its column session");
   }
-  if (scenario.admission_limit > 0 && scenario.concurrency) {
-    wrong("--admission-limit", "is not valid with --concurrency: there are never more requests than clients");
+  if (scenario.admission().refuses() && scenario.concurrency) {
+    wrong(scenario.admission_limit > 0 ? "--admission-limit"
+          : scenario.admission_rate    ? "--admission-rate"
+                                       : "--admission-wait",
+          "is not valid with --concurrency: there are never more requests than clients");
+  }
+  if (scenario.admission_burst && !scenario.admission_rate) {
+    wrong("--admission-burst", "has an effect with --admission-rate only");
   }
   if (scenario.turn_tokens && scenario.turns == 1) {
     wrong("--turn-tokens", "has an effect with --turns of at least 2 only");

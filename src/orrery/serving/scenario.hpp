@@ -57,6 +57,9 @@ struct Scenario {
   Routing routing = Routing::least_outstanding;
   Seconds signal_age;
   std::int64_t admission_limit = 0;  // 0: none
+  std::optional<double> admission_rate;
+  std::optional<std::int64_t> admission_burst;
+  std::optional<Seconds> admission_wait;
   // Tiers of the prefix cache: host memory of each accelerator, a store of all engines together.
   Bytes host_cache, remote_cache;
   std::optional<BytesPerSecond> host_cache_bandwidth, remote_cache_bandwidth;
@@ -76,6 +79,7 @@ struct Scenario {
   // Of the only pool, or of decode.
   [[nodiscard]] AutoscaleOptions autoscale() const;
   [[nodiscard]] AutoscaleOptions prefill_autoscale() const;
+  [[nodiscard]] AdmissionOptions admission() const;
 };
 
 // Errors between fields: no load, two loads, devices that the degrees do not divide.
