@@ -271,6 +271,12 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
   }
   if (!deployment.stages.empty()) {
     list.emplace_back("transfers between stages over the network");
+    const bool has_store = std::any_of(deployment.stages.begin(), deployment.stages.end(),
+                                       [](const Stage& stage) { return stage.kind == StageKind::kv_retrieval; });
+    if (has_store) {
+      list.emplace_back(
+          "blocks that a device has already and a store need not send; hits that depend on earlier requests");
+    }
     for (std::string& line : stages_left_out(deployment)) { list.push_back(std::move(line)); }
   }
   bool tiers = false;
@@ -342,6 +348,9 @@ Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
   summarise(result, load, pools, *run, {warm_up, deployment.request_overhead_s, each, deployment.fleet.stations});
   add_expenses(result, deployment, pools, *run);
   result.not_modelled = not_modelled(deployment);
+  if (load.branches > 1) {
+    result.not_modelled.emplace_back("branches that fork from each other (trees, beam search)");
+  }
   return result;
 }
 

@@ -140,7 +140,7 @@ void add_load(Record<Scenario>& record) {
                 "of all are distributed as osl",
                 {.min = 1, .max = 10'000})
       .optional("join", &S::join,
-                "branches that an answer waits for; the others are cut when they have ended; default: all",
+                "branches that an answer waits for; when these have ended, the others are cut; default: all",
                 {.min = 1, .max = 10'000})
       .optional("requests", &S::requests, "requests of the run; default: 1,000, ten for each client, or the trace",
                 {.min = 1, .max = kMostRequests})
@@ -276,6 +276,13 @@ void check_stages(const Scenario& scenario, std::vector<Diagnostic>& found) {
   }
 }
 
+// Of a run without a trace. If the number is not given: 1,000, or ten for each client and turn.
+std::int64_t requests_of(const Scenario& scenario) {
+  constexpr std::int64_t kUsual = 1000, kPerClient = 10;
+  const std::int64_t clients = scenario.concurrency.value_or(0);
+  return scenario.requests.value_or(clients > 0 ? kPerClient * clients * scenario.turns : kUsual);
+}
+
 void check_branches(const Scenario& scenario, std::vector<Diagnostic>& found) {
   const auto wrong = [&](const char* flag, std::string message) {
     found.push_back({{{}, 0, 0, flag}, std::move(message)});
@@ -291,7 +298,7 @@ void check_branches(const Scenario& scenario, std::vector<Diagnostic>& found) {
   if (scenario.disaggregated()) {
     wrong("--branches", "is not valid with --prefill-replicas: branches share the prompt in the cache of one engine");
   }
-  const std::int64_t requests = scenario.requests.value_or(1000);
+  const std::int64_t requests = requests_of(scenario);
   if (requests > kMostSequences / scenario.branches) {
     wrong("--branches", fmt::format("{} branches of {} requests are more than {} sequences", scenario.branches,
                                     grouped(requests), grouped(kMostSequences)));
@@ -375,8 +382,7 @@ Result<Workload> workload_of(const Scenario& scenario, std::int64_t block_tokens
     return load;
   }
   LoadOptions options;
-  constexpr std::int64_t kUsual = 1000, kPerClient = 10;
-  options.requests = scenario.requests.value_or(clients > 0 ? kPerClient * clients * scenario.turns : kUsual);
+  options.requests = requests_of(scenario);
   options.rate = scenario.rate.value_or(0.0);
   options.cv = scenario.cv;
   options.clients = clients;
