@@ -45,8 +45,13 @@ void add_deployment(Record<Scenario>& record) {
       .optional("prefill_ep", &S::prefill_ep, "ep of a prefill engine; default: --ep", {.min = 1, .max = kMostDegree})
       .optional("prefill_attention_dp", &S::prefill_attention_dp,
                 "attention_dp of a prefill engine; default: --attention-dp", {.min = 1, .max = kMostDegree})
-      .optional("prefill_cluster", &S::prefill_cluster, "machine of the prefill engines; default: --cluster")
-      .optional("routing", &S::routing, "how requests are distributed over engines")
+      .optional("prefill_cluster", &S::prefill_cluster, "machine of the prefill engines; default: --cluster");
+}
+
+// In front of engines and behind them: routing, admission, tiers of the cache.
+void add_fleet(Record<Scenario>& record) {
+  using S = Scenario;
+  record.optional("routing", &S::routing, "how requests are distributed over engines")
       .optional("signal_age", &S::signal_age, "how old the router's view of the engines may be",
                 {.max = Seconds(3600.0)})
       .optional("admission_limit", &S::admission_limit,
@@ -76,7 +81,12 @@ void add_deployment(Record<Scenario>& record) {
                 "rate at which an accelerator loads them; default: the cluster's outermost links",
                 {.max = BytesPerSecond(1e18), .positive = true})
       .optional("remote_cache_latency", &S::remote_cache_latency, "of a request's load from remote memory",
-                {.max = Seconds(100.0)})
+                {.max = Seconds(100.0)});
+}
+
+void add_scale(Record<Scenario>& record) {
+  using S = Scenario;
+  record
       .optional("autoscale_min", &S::autoscale_min,
                 "engines (disaggregation: decode engines) that are always on; the number follows the load up to "
                 "--replicas; default: all are on",
@@ -158,6 +168,8 @@ const Record<Scenario>& Described<Scenario>::record() {
   static const auto record = [] {
     Record<Scenario> made("serve", "A deployment of an inference engine and its load.");
     add_deployment(made);
+    add_fleet(made);
+    add_scale(made);
     add_load(made);
     return made;
   }();
