@@ -95,8 +95,12 @@ Result<api::ServePlanRequest> plan_request(const Options& options) {
                 "is not valid here; give --rate or a trace to get the number of "
                 "accelerators, or --devices to get the highest rate");
   }
-  if (s.admission_limit > 0 || s.autoscale_min) {
-    return fail(flag_place(s.autoscale_min ? "--autoscale-min" : "--admission-limit"),
+  if (s.admission().refuses() || s.autoscale_min || s.prefill_autoscale_min) {
+    return fail(flag_place(s.autoscale_min           ? "--autoscale-min"
+                           : s.prefill_autoscale_min ? "--prefill-autoscale-min"
+                           : s.admission_limit > 0   ? "--admission-limit"
+                           : s.admission_rate        ? "--admission-rate"
+                                                     : "--admission-wait"),
                 "is not valid here: the search has fixed fleets that serve every request");
   }
   if (s.branches > 1 && choices.pools == api::Pools::disaggregated) {
@@ -203,7 +207,7 @@ Command plan_serve_command() {
   command.positional({"SCENARIO", "", "YAML with the fields below", ""},
                      [options](const std::string& text) { options->serve.file(text); });
   command.option({"--task", "NAME", "serve", "The search"}, [](const std::string&) {});
-  constexpr std::array<std::string_view, 18> kSearched = {"tp",
+  constexpr std::array<std::string_view, 25> kSearched = {"tp",
                                                           "pp",
                                                           "ep",
                                                           "attention_dp",
@@ -213,8 +217,15 @@ Command plan_serve_command() {
                                                           "prefill_ep",
                                                           "prefill_attention_dp",
                                                           "admission_limit",
+                                                          "admission_rate",
+                                                          "admission_burst",
+                                                          "admission_wait",
                                                           "autoscale_min",
                                                           "autoscale_target",
+                                                          "autoscale_signal",
+                                                          "prefill_autoscale_min",
+                                                          "prefill_autoscale_target",
+                                                          "prefill_autoscale_signal",
                                                           "autoscale_interval",
                                                           "autoscale_start",
                                                           "autoscale_hold",

@@ -144,7 +144,10 @@ Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeReques
   deployment.pools.push_back(std::move(pool));
   deployment.fleet.routing = s.routing;
   deployment.autoscale = s.autoscale();
-  deployment.fleet.admission_limit = s.admission_limit;
+  deployment.prefill_autoscale = s.prefill_autoscale();
+  deployment.fleet.admission = s.admission();
+  const double store = s.remote_cache / serving::whole_token_bytes(*deployment.pools.front());
+  deployment.fleet.store_tokens = static_cast<std::int64_t>(store);
   deployment.fleet.signal_age = serving::ticks_of(s.signal_age);
   deployment.fleet.seed = static_cast<std::uint64_t>(s.seed);
   deployment.fleet.keep_going = request.keep_going;

@@ -140,6 +140,37 @@ std::string slo_lines(const Serving& s) {
   return text;
 }
 
+std::string tier_lines(const Serving& s) {
+  std::string text;
+  for (const auto& tier : s.tiers) {
+    const std::string peak = tier.peak ? fmt::format(", {} full at most", percent(*tier.peak)) : "";
+    text += fmt::format("            {} cache: {} tokens loaded, links in use for {}{}\n", tier.name,
+                        grouped(tier.tokens), time(tier.load_s), peak);
+  }
+  if (s.loads > 0) {
+    text += fmt::format("            {} waited for loads, {} on average\n", counted(s.loads, "request"),
+                        time(s.load_wait_s / static_cast<double>(s.loads)));
+  }
+  return text;
+}
+
+// Engines of the pools that scale; GPU-hours and price of all pools.
+std::string autoscale_lines(const Serving& s) {
+  std::string text;
+  std::vector<std::string> expenses;
+  for (const auto& pool : s.pools) {
+    const std::string name = s.pools.size() > 1 ? pool.name + " " : "";
+    const std::string usd = pool.usd ? fmt::format(" ({})", dollars(*pool.usd)) : "";
+    expenses.push_back(fmt::format("{}{:.4g} GPU-hours{}", name, pool.gpu_hours, usd));
+    if (!pool.autoscale) { continue; }
+    const results::ServingAutoscale& a = *pool.autoscale;
+    text += fmt::format("{:<12}{}{} to {} engines, {:.2f} on average, {} at most; {} starts, {} stops\n",
+                        text.empty() ? "Autoscaling" : "", name, a.least, a.most, a.mean_engines, a.peak, a.starts,
+                        a.stops);
+  }
+  return text.empty() ? text : text + fmt::format("            {}\n", join(expenses, ", "));
+}
+
 }  // namespace
 
 std::string serving_text(const Serving& s, TextStyle style) {
@@ -161,17 +192,9 @@ std::string serving_text(const Serving& s, TextStyle style) {
   }
   text += fmt::format("Cache       peak {}, prefix hits {}, {} preemptions, {} tokens computed again\n",
                       percent(s.kv_peak), hits_text(s), grouped(s.preemptions), grouped(s.recomputed_tokens));
-  for (const auto& tier : s.tiers) {
-    text += fmt::format("            {} cache: {} tokens loaded in {}\n", tier.name, grouped(tier.tokens),
-                        time(tier.load_s));
-  }
+  text += tier_lines(s);
   text += branches_lines(s);
-  if (s.autoscale) {
-    const results::ServingAutoscale& a = *s.autoscale;
-    text += fmt::format(
-        "Autoscaling {} to {} engines, {:.2f} on average, {} at most; {} starts, {} stops; {:.4g} GPU-hours\n", a.least,
-        a.most, a.mean_engines, a.peak, a.starts, a.stops, a.gpu_hours);
-  }
+  text += autoscale_lines(s);
   if (s.usd_per_million_tokens) {
     text += fmt::format("Price       {} per million output tokens\n", dollars(*s.usd_per_million_tokens));
   }

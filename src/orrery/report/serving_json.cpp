@@ -17,23 +17,36 @@ Node of_distribution(const Distribution& d) {
   return config::json_object({{"mean", d.mean}, {"p50", d.p50}, {"p90", d.p90}, {"p99", d.p99}, {"max", d.max}});
 }
 
+Node of_autoscale(const results::ServingAutoscale& a) {
+  return config::json_object({{"least_engines", a.least},
+                              {"most_engines", a.most},
+                              {"peak_engines", a.peak},
+                              {"mean_engines", a.mean_engines},
+                              {"starts", a.starts},
+                              {"stops", a.stops}});
+}
+
 Node of_pools(const Serving& s) {
   Node list = config::sequence_node();
   for (const auto& pool : s.pools) {
-    append(list, config::json_object({{"name", pool.name},
-                                      {"engine", pool.engine},
-                                      {"accelerator", pool.accelerator},
-                                      {"plan", pool.plan},
-                                      {"replicas", pool.replicas},
-                                      {"gpus", pool.gpus},
-                                      {"kv_blocks", pool.blocks},
-                                      {"block_tokens", pool.block_tokens},
-                                      {"kv_peak", pool.kv_peak},
-                                      {"kv_mean", pool.kv_mean},
-                                      {"utilisation", pool.utilisation},
-                                      {"prefill_share", pool.prefill_share},
-                                      {"mean_batch", pool.mean_batch},
-                                      {"iterations", pool.iterations}}));
+    Node json = config::json_object({{"name", pool.name},
+                                     {"engine", pool.engine},
+                                     {"accelerator", pool.accelerator},
+                                     {"plan", pool.plan},
+                                     {"replicas", pool.replicas},
+                                     {"gpus", pool.gpus},
+                                     {"kv_blocks", pool.blocks},
+                                     {"block_tokens", pool.block_tokens},
+                                     {"kv_peak", pool.kv_peak},
+                                     {"kv_mean", pool.kv_mean},
+                                     {"utilisation", pool.utilisation},
+                                     {"prefill_share", pool.prefill_share},
+                                     {"mean_batch", pool.mean_batch},
+                                     {"iterations", pool.iterations},
+                                     {"gpu_hours", pool.gpu_hours},
+                                     {"usd", pool.usd}});
+    if (pool.autoscale) { config::add(json, "autoscale", of_autoscale(*pool.autoscale)); }
+    append(list, std::move(json));
   }
   return list;
 }
@@ -85,19 +98,12 @@ Node of_stages(const Serving& s) {
 Node of_tiers(const Serving& s) {
   Node list = config::sequence_node();
   for (const auto& tier : s.tiers) {
-    append(list, config::json_object({{"name", tier.name}, {"loaded_tokens", tier.tokens}, {"load_s", tier.load_s}}));
+    Node json =
+        config::json_object({{"name", tier.name}, {"loaded_tokens", tier.tokens}, {"links_in_use_s", tier.load_s}});
+    if (tier.peak) { config::add_fields(json, {{"peak_use", *tier.peak}}); }
+    append(list, std::move(json));
   }
   return list;
-}
-
-Node of_autoscale(const results::ServingAutoscale& a) {
-  return config::json_object({{"least_engines", a.least},
-                              {"most_engines", a.most},
-                              {"peak_engines", a.peak},
-                              {"mean_engines", a.mean_engines},
-                              {"gpu_hours", a.gpu_hours},
-                              {"starts", a.starts},
-                              {"stops", a.stops}});
 }
 
 Node of_branches(const results::ServingBranches& b) {
@@ -144,8 +150,10 @@ void add_serving(Node& json, const Serving& s) {
   if (s.refused) { config::add_fields(json, {{"refused_requests", *s.refused}}); }
   config::add(json, "slo", of_slo(s));
   config::add(json, "pools", of_pools(s));
-  if (!s.tiers.empty()) { config::add(json, "cache_tiers", of_tiers(s)); }
-  if (s.autoscale) { config::add(json, "autoscale", of_autoscale(*s.autoscale)); }
+  if (!s.tiers.empty()) {
+    config::add(json, "cache_tiers", of_tiers(s));
+    config::add(json, "cache_loads", config::json_object({{"requests", s.loads}, {"wait_s", s.load_wait_s}}));
+  }
   if (s.branches) { config::add(json, "branches", of_branches(*s.branches)); }
   if (!s.stages.empty()) { config::add(json, "stages", of_stages(s)); }
   config::add_fields(json, {{"not_modelled", s.not_modelled}, {"warnings", s.warnings}});

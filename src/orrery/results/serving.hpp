@@ -34,6 +34,13 @@ struct ServedRequest {
   bool refused = false;  // never scheduled
 };
 
+// Of a pool whose number of engines follows the load.
+struct ServingAutoscale {
+  std::int64_t least = 0, most = 0, peak = 0;  // engines; peak: on at a time
+  double mean_engines = 0;                     // from the first arrival to the last token
+  std::int64_t starts = 0, stops = 0;
+};
+
 struct ServingPool {
   std::string name;  // "engine", "prefill", "decode"
   std::string engine, plan, accelerator;
@@ -44,20 +51,17 @@ struct ServingPool {
   double prefill_share = 0;                   // of that, iterations with parts of prompts
   double mean_batch = 0;
   std::int64_t iterations = 0;
+  double gpu_hours = 0;       // of engines that are on, from the first arrival to the last token
+  std::optional<double> usd;  // of these
+  std::optional<ServingAutoscale> autoscale;
 };
 
 // A tier of the prefix cache below the device.
 struct ServingTier {
-  std::string name;         // "host", "remote"
-  std::int64_t tokens = 0;  // found there and loaded, by all engines
-  double load_s = 0;        // that iterations waited for them, sum over engines
-};
-
-// Of the engines that generate tokens, if their number follows the load.
-struct ServingAutoscale {
-  std::int64_t least = 0, most = 0, peak = 0;  // engines; peak: on at a time
-  double mean_engines = 0, gpu_hours = 0;      // from the first arrival to the last token
-  std::int64_t starts = 0, stops = 0;
+  std::string name;            // "host", "remote"
+  std::int64_t tokens = 0;     // found there and loaded, by all engines
+  double load_s = 0;           // that links were in use for them, sum over links
+  std::optional<double> peak;  // of a store that engines share: the largest part that was in use
 };
 
 // A stage of requests outside the engines. Distributions are over requests that pass it.
@@ -93,7 +97,8 @@ struct Serving {
   std::vector<ServingPool> pools;
   std::vector<ServingStage> stages;
   std::vector<ServingTier> tiers;  // if some are given
-  std::optional<ServingAutoscale> autoscale;
+  std::int64_t loads = 0;          // of requests that waited for blocks of tiers
+  double load_wait_s = 0;          // sum of these waits
   std::optional<ServingBranches> branches;
   std::int64_t gpus = 0;
   std::int64_t requests = 0, measured = 0;  // measured: after the warm-up

@@ -41,12 +41,12 @@ Ticks Autoscaler::next() const {
   return std::min(decision_, *std::min_element(ready_.begin(), ready_.end()));
 }
 
-void Autoscaler::step(Ticks now, const Load& load) {
+void Autoscaler::step(Ticks now, const View& view) {
   count(now);
   finish_starts(now);
   if (decision_ == now) {
     decision_ = now + options_.interval;
-    decide(now, load);
+    decide(now, view);
   }
   list_active();
 }
@@ -59,11 +59,12 @@ void Autoscaler::finish_starts(Ticks now) {
   }
 }
 
-// Wanted: ceil(requests / target). Fewer engines than are on must have been enough for the whole of `hold`.
-void Autoscaler::decide(Ticks now, const Load& load) {
-  std::int64_t requests = 0;
-  for (std::size_t i = 0; i < states_.size(); ++i) { requests += load(i); }
-  const double needed = std::ceil(static_cast<double>(requests) / options_.target);
+// Wanted: ceil(sum of the signal / target). Fewer engines than are on must have been enough for the whole of `hold`.
+void Autoscaler::decide(Ticks now, const View& view) {
+  constexpr double kRounding = 1e-9;  // engines that are exactly at the target are enough
+  double sum = 0;
+  for (std::size_t i = 0; i < states_.size(); ++i) { sum += view.signal(i); }
+  const double needed = std::ceil(sum / options_.target - kRounding);
   const double most = static_cast<double>(states_.size());
   const auto wanted = static_cast<std::int64_t>(std::clamp(needed, static_cast<double>(options_.least), most));
   wanted_.emplace_back(now, wanted);
@@ -75,7 +76,7 @@ void Autoscaler::decide(Ticks now, const Load& load) {
   }
   std::int64_t highest = wanted;
   for (const auto& [at, value] : wanted_) { highest = std::max(highest, value); }
-  if (highest < on) { remove(on - highest, now, load); }
+  if (highest < on) { remove(on - highest, now, view); }
 }
 
 // Engines that drain come back at once; others start.
@@ -97,14 +98,14 @@ void Autoscaler::add(std::int64_t engines, Ticks now) {
 }
 
 // Those that start, then those with the highest numbers.
-void Autoscaler::remove(std::int64_t engines, Ticks now, const Load& load) {
+void Autoscaler::remove(std::int64_t engines, Ticks now, const View& view) {
   for (const State from : {State::starting, State::active}) {
     for (std::size_t i = states_.size(); i-- > 0 && engines > 0;) {
       if (states_[i] != from) { continue; }
       states_[i] = State::draining;
       ready_[i] = kNever;
       --engines;
-      if (load(i) == 0) { emptied(i, now); }
+      if (view.idle(i)) { emptied(i, now); }
     }
   }
 }

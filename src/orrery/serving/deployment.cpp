@@ -119,7 +119,8 @@ Result<void> BuiltPool::finish() {
   return {};
 }
 
-// Every accelerator of an engine loads its part of a block, over its own host link or over the outermost links.
+// Every accelerator of an engine loads its part of a block, over its own host link or over the outermost links. The
+// remote tier is a store of the fleet; here it has a rate and no size.
 Result<void> BuiltPool::add_tiers() {
   const PoolInputs& in = inputs_;
   const auto& [host, remote] = in.tiers;
@@ -139,7 +140,8 @@ Result<void> BuiltPool::add_tiers() {
     }
     CacheTier made;
     if (tier.size > Bytes(0)) {
-      made.tokens = static_cast<std::int64_t>(tier.size / memory_.kv_per_token) * shape_.ranks;
+      const bool is_host = k == 0;
+      made.tokens = is_host ? static_cast<std::int64_t>(tier.size / memory_.kv_per_token) * shape_.ranks : 0;
       made.token = ticks_of(memory_.kv_per_token / rate);
       made.latency = ticks_of(tier.latency);
     }
@@ -170,6 +172,7 @@ results::ServingPool BuiltPool::described() const {
 std::vector<Pool> Deployment::fleet_pools() const {
   std::vector<Pool> list;
   for (const auto& pool : pools) { list.push_back(pool->pool()); }
+  if (list.size() > 1) { list.front().autoscale = prefill_autoscale; }
   list.back().autoscale = autoscale;
   return list;
 }
@@ -296,10 +299,10 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
   for (const auto& pool : deployment.pools) { tiers = tiers || !pool->shape().tiers.empty(); }
   if (tiers) {
     list.emplace_back(
-        "writes to tiers of the cache; loads that run under iterations of other requests (they delay the iteration); "
-        "blocks that engines share in a remote store");
+        "writes to tiers of the cache; the remote store's own bandwidth (each engine has its links to itself); loads "
+        "that compete with transfers and collectives");
   }
-  if (deployment.autoscale.scales()) {
+  if (deployment.autoscale.scales() || deployment.prefill_autoscale.scales()) {
     list.emplace_back("forecasts of the load, starts that fail; sessions that move when the number of engines changes");
   }
   return list;
@@ -309,20 +312,38 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
 
 namespace {
 
-void add_autoscale(results::Serving& result, const Deployment& deployment, const FleetRun& run) {
-  if (!deployment.autoscale.scales()) { return; }
-  const Degrees& degrees = deployment.pools.back()->inputs().degrees;
-  const AutoscaleTotals& totals = run.autoscaled.back();
+// Engines that were on, and what they cost.
+void add_expenses(results::Serving& result, const Deployment& deployment, const std::vector<Pool>& pools,
+                  const FleetRun& run) {
   constexpr double kHour = 3600.0;
-  results::ServingAutoscale scaled;
-  scaled.least = deployment.autoscale.least;
-  scaled.most = degrees.replicas;
-  scaled.peak = totals.most;
-  scaled.mean_engines = result.duration_s > 0 ? totals.engine_seconds / result.duration_s : 0.0;
-  scaled.gpu_hours = totals.engine_seconds * static_cast<double>(degrees.gpus_of_engine()) / kHour;
-  scaled.starts = totals.starts;
-  scaled.stops = totals.stops;
-  result.autoscale = scaled;
+  double usd = 0, watts = 0;  // usd: per second
+  bool priced = true, powered = true;
+  for (std::size_t p = 0; p < pools.size(); ++p) {
+    results::ServingPool& pool = result.pools[p];
+    const PoolInputs& inputs = deployment.pools[p]->inputs();
+    double engines = static_cast<double>(pools[p].replicas);
+    if (pools[p].autoscale.scales()) {
+      const AutoscaleTotals& totals = run.autoscaled[p];
+      engines = result.duration_s > 0 ? totals.engine_seconds / result.duration_s : 0.0;
+      pool.autoscale = results::ServingAutoscale{
+          pools[p].autoscale.least, pools[p].replicas, totals.most, engines, totals.starts, totals.stops};
+    }
+    const double seconds = engines * result.duration_s;
+    pool.gpu_hours = seconds * static_cast<double>(inputs.degrees.gpus_of_engine()) / kHour;
+    const auto cost = hardware::cost_rate(inputs.cluster), power = hardware::power(inputs.cluster);
+    if (cost) { pool.usd = cost->value * seconds; }
+    priced = priced && cost.has_value();
+    powered = powered && power.has_value();
+    usd += cost ? cost->value * engines : 0.0;
+    watts += power ? power->value * engines : 0.0;
+  }
+  for (const auto& stage : result.stages) {
+    usd += stage.usd_per_second.value_or(0.0);
+    watts += stage.watts.value_or(0.0);
+  }
+  const double rate = result.output_tokens_per_s;
+  if (priced && rate > 0) { result.usd_per_million_tokens = usd / rate * 1e6; }
+  if (powered && rate > 0) { result.joules_per_token = watts / rate; }
 }
 
 }  // namespace
@@ -339,29 +360,9 @@ Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
   result.slo = slo;
   for (const auto& pool : deployment.pools) { result.pools.push_back(pool->described()); }
   add_stage_results(result, deployment);
-  if (deployment.fleet.admission_limit > 0) { result.refused = run->refused; }
+  if (deployment.fleet.admission.refuses()) { result.refused = run->refused; }
   summarise(result, load, pools, *run, {warm_up, deployment.request_overhead_s, each, deployment.fleet.stations});
-  add_autoscale(result, deployment, *run);
-  double usd = 0, watts = 0;
-  bool priced = true, powered = true;
-  for (const auto& pool : deployment.pools) {
-    const hardware::Cluster& cluster = pool->inputs().cluster;
-    const bool scales = pool == deployment.pools.back() && result.autoscale;
-    const double count = scales ? result.autoscale->mean_engines : static_cast<double>(pool->inputs().degrees.replicas);
-    const auto cost = hardware::cost_rate(cluster), power = hardware::power(cluster);
-    priced = priced && cost.has_value();
-    powered = powered && power.has_value();
-    usd += cost ? count * cost->value : 0.0;
-    watts += power ? count * power->value : 0.0;
-  }
-  for (const auto& stage : result.stages) {
-    usd += stage.usd_per_second.value_or(0.0);
-    watts += stage.watts.value_or(0.0);
-  }
-  if (priced && result.output_tokens_per_s > 0) {
-    result.usd_per_million_tokens = usd / result.output_tokens_per_s * 1e6;
-  }
-  if (powered && result.output_tokens_per_s > 0) { result.joules_per_token = watts / result.output_tokens_per_s; }
+  add_expenses(result, deployment, pools, *run);
   result.not_modelled = not_modelled(deployment);
   if (load.branches > 1) {
     result.not_modelled.emplace_back("branches that fork from each other (trees, beam search)");

@@ -25,7 +25,8 @@ struct PoolInputs {
   parallel::Job job;  // precision and formats
   Degrees degrees;
   bool prefill_only = false;
-  // Tiers of the prefix cache, of each accelerator: host, remote. Rates that are not given are the cluster's.
+  // Tiers of the prefix cache: host memory of each accelerator, and a remote store of all engines together. Rates, of
+  // each accelerator, that are not given are the cluster's.
   struct Tier {
     Bytes size;
     std::optional<BytesPerSecond> bandwidth;
@@ -81,7 +82,7 @@ struct Deployment {
   std::vector<Stage> stages;                                // of `fleet.stations`, with the rates of their machines
   std::vector<std::optional<StageMachine>> stage_machines;  // [stage]; none: it names no accelerator
   double request_overhead_s = 0;
-  AutoscaleOptions autoscale;  // of the last pool
+  AutoscaleOptions autoscale, prefill_autoscale;  // of the last pool; of the first of two
 
   [[nodiscard]] std::vector<Pool> fleet_pools() const;
   [[nodiscard]] std::int64_t gpus() const;

@@ -1,18 +1,13 @@
 #include "orrery/serving/engine.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "orrery/core/error.hpp"
 
 namespace orrery::serving {
 
 namespace {
-
-std::size_t ids_of(const Workload& workload) {
-  std::uint32_t most = 0;
-  for (const std::uint32_t id : workload.block_ids) { most = std::max(most, id + 1); }
-  return most;
-}
 
 // Whole blocks of the prefix cache that fit in each tier.
 std::vector<std::int64_t> tier_blocks(const EngineShape& shape, const Workload& workload) {
@@ -34,15 +29,23 @@ Engine::Engine(const EngineSettings& settings, const EngineShape& shape, StepPri
       outcomes_(outcomes),
       poll_(settings.scheduler == Scheduler::static_batch ? 1 : poll_steps(settings)),
       phases_(static_cast<std::size_t>(settings.block_tokens)),
-      prefixes_(settings.prefix_cache ? ids_of(workload) : 0, tier_blocks(shape, workload)),
-      is_end_(settings.prefix_cache ? ids_of(workload) : 0),
+      prefixes_(settings.prefix_cache ? workload.number_of_ids() : 0, tier_blocks(shape, workload)),
+      is_end_(settings.prefix_cache ? workload.number_of_ids() : 0),
       unit_blocks_(blocks_of(workload.block_tokens)) {
   ORRERY_ASSERT(shape.tiers.size() <= kTiers);
+  links_.assign(shape.tiers.size(), std::vector<Ticks>(static_cast<std::size_t>(shape.ranks), 0));
+  if (!shape.tiers.empty()) { arrives_.resize(is_end_.size(), 0); }
   if (workload.branches > 1) {
     ORRERY_ASSERT(settings.scheduler != Scheduler::static_batch && !shape.prefill_only);
     branches_ended_.resize(static_cast<std::size_t>(workload.arriving()));
   }
   ORRERY_ASSERT(shape.blocks > 0 && settings.max_batched_tokens > 0 && settings.max_sequences > 0);
+}
+
+void Engine::share(RemoteStore& store) {
+  ORRERY_ASSERT(shape_.tiers.size() == kTiers && settings_.prefix_cache);
+  store_ = &store;
+  prefixes_.share(store);
 }
 
 bool Engine::can_hold(const Request& request) const {
@@ -79,12 +82,12 @@ std::uint32_t Engine::new_slot() {
 
 void Engine::arrive(std::int64_t request, Ticks now, std::int64_t retrieved) {
   ORRERY_ASSERT(request >= 0 && now >= 0);
-  enter({request, 0, 0, false, retrieved});
+  enter({request, 0, 0, false, retrieved, 0});
 }
 
 void Engine::arrive_prefilled(std::int64_t request, Ticks now) {
   ORRERY_ASSERT(request >= 0 && now >= 0);
-  enter({request, 1, workload_.requests[static_cast<std::size_t>(request)].input, true, 0});
+  enter({request, 1, workload_.requests[static_cast<std::size_t>(request)].input, true, 0, 0});
 }
 
 void Engine::enter(const Waiting& waiting) {
@@ -96,9 +99,19 @@ void Engine::enter(const Waiting& waiting) {
   waiting_tokens_ += tokens_of(waiting);
 }
 
+void Engine::forget() {
+  ORRERY_ASSERT(outstanding() == 0);
+  if (forgotten_ == admissions_) { return; }
+  forgotten_ = admissions_;
+  prefixes_.clear();
+  std::fill(is_end_.begin(), is_end_.end(), false);
+  std::fill(arrives_.begin(), arrives_.end(), 0);
+}
+
 void Engine::look(bool at_once) {
   if (!at_once && to_next_look(0) > 0) { return; }
   looked_ = step_;
+  if (!unseen_.empty()) { settled_ = false; }
   for (const Waiting& waiting : unseen_) {
     waiting_tokens_ -= tokens_of(waiting);
     queue(waiting, false);
@@ -132,7 +145,9 @@ void Engine::plan(Ticks now) {
     plan_static(now);
     return;
   }
+  if (!loading_.empty()) { finish_loads(now); }
   const bool mixes = settings_.scheduler == Scheduler::mixed;
+  const bool settled = std::exchange(settled_, false);
   bool preempted = false;
   wait_left_ = 0;
   if (mixes) { preempted = make_room_for_decodes(); }
@@ -141,11 +156,11 @@ void Engine::plan(Ticks now) {
     const std::int64_t grown = growing(step_);  // taken when the iteration ends; prompts must leave them
     used_ += grown;
     budget = continue_prompts(budget);
-    if (!preempted && budget >= 0) { admit_waiting(budget, now); }
+    if (!preempted && !settled && budget >= 0) { admit_waiting(budget, now); }
     used_ -= grown;
   } else {
     budget = continue_prompts(budget);
-    if (budget >= 0) { admit_waiting(budget, now); }
+    if (!settled && budget >= 0) { admit_waiting(budget, now); }
   }
   preempted = preempted || budget < 0;
   if (!planned_.empty()) {
@@ -155,11 +170,13 @@ void Engine::plan(Ticks now) {
   if (!mixes) { preempted = make_room_for_decodes() || preempted; }
   // After a preemption nothing was admitted, and blocks are free: the next iteration tries.
   blocked_ = !preempted && wait_left_ == 0 && (!waiting_.empty() || running() >= most_running());
+  settled_ = blocked_;
   if (decodes_ > 0) {
     start_decodes(now, preempted);
     return;
   }
-  ORRERY_ASSERT(waiting_.empty() && prefilling_.empty());
+  ORRERY_ASSERT(prefilling_.empty() && (waiting_.empty() || !loading_.empty()));
+  if (!loading_.empty()) { end_ = loading_.front().at; }
 }
 
 // A batch starts when all of the one before have ended. Whole prompts, in one iteration.
@@ -221,6 +238,9 @@ void Engine::start_decodes(Ticks now, bool once) {
   start_ = now + swaps_;
   swaps_ = 0;
   end_ = start_ + line_.of_steps(steps_, decodes_);
+  if (loading_.empty() || loading_.front().at >= end_) { return; }
+  steps_ = steps_until(loading_.front().at);
+  end_ = start_ + line_.of_steps(steps_, decodes_);
 }
 
 // Decode steps, at most `most`, for which free blocks suffice. The next one always has its blocks.
@@ -236,8 +256,7 @@ std::int64_t Engine::steps_without_shortage(std::int64_t most) const {
   return steps;
 }
 
-// Ends a jump at the first end of an iteration that is not before `now`.
-void Engine::shorten(Ticks now) {
+std::int64_t Engine::steps_until(Ticks now) const {
   std::int64_t low = 1, high = steps_;
   while (low < high) {
     const std::int64_t middle = low + (high - low) / 2;
@@ -247,19 +266,32 @@ void Engine::shorten(Ticks now) {
       low = middle + 1;
     }
   }
+  return low;
+}
+
+// Ends a jump at the first end of an iteration that is not before `now`.
+void Engine::shorten(Ticks now) {
+  const std::int64_t low = steps_until(now);
   steps_ = std::min(steps_, low + to_next_look(low));
   end_ = start_ + line_.of_steps(steps_, decodes_);
 }
 
 // ---- ending iterations ----
 
+std::int64_t Engine::grown_blocks(std::int64_t steps) const {
+  if (settings_.scheduler == Scheduler::static_batch) { return 0; }
+  const std::int64_t size = settings_.block_tokens;
+  std::int64_t grown = steps / size * decodes_;
+  for (std::int64_t i = steps / size * size; i < steps; ++i) { grown += growing(step_ + i); }
+  return grown;
+}
+
+std::int64_t Engine::used_blocks_at(Ticks now) const {
+  return work_ == Work::decode ? used_ + grown_blocks(steps_until(now) - 1) : used_;
+}
+
 void Engine::commit_decodes(std::int64_t steps) {
-  if (settings_.scheduler != Scheduler::static_batch) {
-    const std::int64_t size = settings_.block_tokens;
-    std::int64_t grown = steps / size * decodes_;
-    for (std::int64_t i = steps / size * size; i < steps; ++i) { grown += growing(step_ + i); }
-    take_blocks(grown);
-  }
+  take_blocks(grown_blocks(steps));
   step_ += steps;
   contexts_ += steps * decodes_;
   totals_.generated += steps * (settings_.scheduler == Scheduler::static_batch ? static_alive_ : decodes_);
@@ -274,9 +306,13 @@ void Engine::stream(std::int64_t steps, std::int64_t tokens) {
 }
 
 void Engine::advance() {
-  ORRERY_ASSERT(work_ != Work::none);
   ended_.clear();
   const Ticks now = end_;
+  if (work_ == Work::none) {
+    ORRERY_ASSERT(!loading_.empty());
+    plan(now);
+    return;
+  }
   const double time = seconds_of(now - start_);
   ++totals_.events;
   totals_.iterations += steps_;
@@ -310,6 +346,10 @@ void Engine::finish_chunks() {
     s.computed += planned.tokens;
     totals_.prefilled += planned.tokens;
     if (s.computed < s.target) { continue; }
+    if (store_ != nullptr && s.shared > 0) {
+      const auto units = static_cast<std::size_t>(s.shared / workload_.block_tokens);
+      store_->write(workload_.blocks_of(workload_.requests[static_cast<std::size_t>(s.request)]).first(units));
+    }
     Outcome& outcome = outcomes_[static_cast<std::size_t>(s.request)];
     ++s.generated;
     ++totals_.generated;
@@ -339,6 +379,7 @@ void Engine::join(std::uint32_t slot) {
 
 void Engine::leave(std::uint32_t slot) {
   Sequence& s = slots_[slot];
+  settled_ = false;
   outcomes_[static_cast<std::size_t>(s.request)].last = streamed_;
   if (branches_ended_.empty()) {
     ended_.push_back(s.request);

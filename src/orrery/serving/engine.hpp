@@ -7,6 +7,8 @@
 // A request may have branches: when its prompt is computed, further sequences over it enter the queue in front. They
 // are prompts like others, so what they share is what the prefix cache has: whole blocks of the prompt, held once.
 //
+// A request whose blocks are in a tier of the cache waits until they are on the device, while others run.
+//
 // Left out: beam search, grammar and adapter waits, block reuse of generated tokens by other requests.
 #pragma once
 
@@ -21,6 +23,7 @@
 #include "orrery/serving/engine_settings.hpp"
 #include "orrery/serving/left_blocks.hpp"
 #include "orrery/serving/prefix_cache.hpp"
+#include "orrery/serving/remote_store.hpp"
 #include "orrery/serving/request.hpp"
 #include "orrery/serving/step_price.hpp"
 
@@ -30,9 +33,9 @@ inline constexpr std::size_t kTiers = 2;  // below the device: host memory, a re
 
 // A tier of the prefix cache: what evicted blocks go to.
 struct CacheTier {
-  std::int64_t tokens = 0;  // that fit, of one engine
-  Ticks token = 0;          // to load the keys and values of a token
-  Ticks latency = 0;        // of a request's load
+  std::int64_t tokens = 0;  // that fit, of one engine; 0 where engines share a store
+  Ticks token = 0;          // to load the keys and values of a token, one load of a link after the other
+  Ticks latency = 0;        // of a request's load; those of several requests overlap
 };
 
 // Sums over a run of one engine. Integrals are over time, in seconds.
@@ -46,7 +49,9 @@ struct EngineTotals {
   double busy_s = 0, prefill_s = 0;               // prefill_s: of iterations with parts of prompts
   double running_integral = 0, block_integral = 0;
   std::array<std::int64_t, kTiers> tier_tokens{};  // loaded from each tier
-  std::array<double, kTiers> tier_s{};             // that iterations waited for them
+  std::array<double, kTiers> tier_s{};             // that links were in use for them
+  std::int64_t loads = 0;                          // of requests that waited for blocks
+  double load_wait_s = 0;                          // sum of these waits
 };
 
 enum class Jumps : std::uint8_t { aggregated, stepped };
@@ -69,6 +74,9 @@ class Engine {
   Engine(const EngineSettings& settings, const EngineShape& shape, StepPrice& price, const Workload& workload,
          std::vector<Outcome>& outcomes);
 
+  // The last tier is a store that engines share. Before the first request.
+  void share(RemoteStore& store);
+
   // Puts a request in the queue. `retrieved`: leading tokens of its prompt whose keys and values come with it from a
   // store; lost if it is preempted. Call wake() when all requests of a moment have arrived.
   void arrive(std::int64_t request, Ticks now, std::int64_t retrieved = 0);
@@ -76,20 +84,29 @@ class Engine {
   void arrive_prefilled(std::int64_t request, Ticks now);
   void wake(Ticks now);
 
-  // When the iterations in progress end; kNever if nothing runs.
+  // When the iterations in progress end, or where none runs, the first load; kNever if there is neither.
   [[nodiscard]] Ticks next() const { return end_; }
   // Ends them and starts the next ones. The requests that ended are in ended() until the next call.
   void advance();
   [[nodiscard]] const std::vector<std::int64_t>& ended() const { return ended_; }
 
+  // Empties the prefix cache and its tiers: the engine was switched off. Requires that no request waits or runs.
+  void forget();
+
   // Whether the request can ever run: its tokens fit in the cache.
   [[nodiscard]] bool can_hold(const Request& request) const;
 
-  [[nodiscard]] std::int64_t outstanding() const {
-    return running() + static_cast<std::int64_t>(waiting_.size() + unseen_.size());
+  [[nodiscard]] std::int64_t outstanding() const { return running() + waiting(); }
+  // Requests that wait, also for blocks.
+  [[nodiscard]] std::int64_t waiting() const {
+    return static_cast<std::int64_t>(waiting_.size() + unseen_.size() + loading_.size());
   }
-  [[nodiscard]] std::int64_t waiting_tokens() const { return waiting_tokens_; }
+  // How long a request that comes now will wait: requests that wait x the mean time between the latest starts.
+  [[nodiscard]] Ticks predicted_wait(Ticks now) const;
+  [[nodiscard]] std::int64_t waiting_tokens() const { return waiting_tokens_ + loading_tokens_; }
   [[nodiscard]] std::int64_t used_blocks() const { return used_; }
+  // The same at a moment within the iterations in progress: those that end before it have taken their blocks.
+  [[nodiscard]] std::int64_t used_blocks_at(Ticks now) const;
   [[nodiscard]] std::int64_t blocks() const { return shape_.blocks; }
   [[nodiscard]] const PrefixCache& prefixes() const { return prefixes_; }
   [[nodiscard]] const EngineTotals& totals() const { return totals_; }
@@ -101,6 +118,11 @@ class Engine {
     std::int64_t kept = 0;       // positions whose keys and values are on the host, or arrive with the request
     bool arrives = false;        // they arrive with the request, whose first token counts when it runs
     std::int64_t retrieved = 0;  // leading positions that a store has found
+    std::int64_t held = 0;       // leading blocks of the prompt that it holds since they were loaded
+  };
+  struct Loading {
+    Waiting waiting;
+    Ticks at = 0;  // when its blocks are on the device
   };
   struct Sequence {
     std::int64_t request = 0;
@@ -170,8 +192,8 @@ class Engine {
   [[nodiscard]] bool fits(const Waiting& waiting, const Offer& offer) const;
   [[nodiscard]] std::int64_t free_positions() const;
   void admit(const Waiting& waiting, const Offer& offer, Ticks now);
-  void load_from_tiers(std::span<const std::uint32_t> blocks);
   void admit_waiting(std::int64_t budget, Ticks now);
+  [[nodiscard]] bool has_place(const Waiting& waiting) const;
   // Decode steps that prompts still wait for others, by balance_wait and batch_wait.
   [[nodiscard]] std::int64_t steps_to_wait();
   [[nodiscard]] std::int64_t continue_prompts(std::int64_t budget);
@@ -183,12 +205,24 @@ class Engine {
   // Decode steps from now to the next look.
   [[nodiscard]] std::int64_t to_next_look(std::int64_t steps) const;
 
+  // engine_loads.cpp
+  [[nodiscard]] bool begin_load(const Waiting& head, const Offer& offer, Ticks now);
+  [[nodiscard]] Ticks loaded_at(std::span<const std::uint32_t> blocks, Ticks now);
+  void finish_loads(Ticks now);
+  [[nodiscard]] std::int64_t hits_of_holder(std::span<const std::uint32_t> blocks, std::int64_t held) const;
+  void release_hold(Waiting& waiting);
+  bool drop_holder(std::size_t kept);
+
   void plan(Ticks now);
   void plan_static(Ticks now);
   void start_mixed(Ticks now, bool with_decodes);
   void start_decodes(Ticks now, bool once);
   [[nodiscard]] std::int64_t steps_without_shortage(std::int64_t most) const;
+  // Decode steps of the jump in progress to the first end of an iteration that is not before `now`.
+  [[nodiscard]] std::int64_t steps_until(Ticks now) const;
   void shorten(Ticks now);
+  // Blocks that the next `steps` decode steps take.
+  [[nodiscard]] std::int64_t grown_blocks(std::int64_t steps) const;
   void commit_decodes(std::int64_t steps);
   void stream(std::int64_t steps, std::int64_t tokens);
   void finish_chunks();
@@ -200,6 +234,7 @@ class Engine {
   void end_branch(std::int64_t sequence);
   void cut_branches();
   void cut_running(std::uint32_t slot);
+  void cut_waiting(Waiting& waiting);
   // Its own blocks, which are free then.
   std::int64_t release(Sequence& sequence);
   std::uint32_t new_slot();
@@ -229,26 +264,37 @@ class Engine {
   std::vector<std::int64_t> phases_;  // [block_tokens]: decoding sequences by the step, modulo, that needs a block
   PrefixCache prefixes_;
   LeftBlocks left_;
-  std::vector<bool> is_end_;      // [block id]: a prompt that was computed ends in this partial block
-  std::int64_t unit_blocks_ = 1;  // engine blocks of a block of the prefix cache
+  RemoteStore* store_ = nullptr;
+  std::vector<Loading> loading_;           // in the order of their ends
+  std::int64_t loading_tokens_ = 0;        // of these prompts
+  std::int64_t holders_ = 0;               // requests in the queue that hold loaded blocks
+  std::vector<std::vector<Ticks>> links_;  // [tier][rank]: when it is free
+  std::vector<Ticks> arrives_;             // [block id]: when a load brings it; empty: no tiers
+  std::vector<bool> is_end_;               // [block id]: a prompt that was computed ends in this partial block
+  std::int64_t unit_blocks_ = 1;           // engine blocks of a block of the prefix cache
 
   std::int64_t step_ = 0;         // decode steps so far
   std::int64_t decodes_ = 0;      // sequences that decode (in a static batch: that began)
   std::int64_t contexts_ = 0;     // sum of their positions in the cache
   std::int64_t shared_ = 0;       // of these, in blocks of the prefix cache
-  std::int64_t used_ = 0;         // blocks that running sequences hold
-  std::int64_t committed_ = 0;    // blocks of prompts and outputs of running sequences
+  std::int64_t used_ = 0;         // blocks that running sequences hold, and requests that load
+  std::int64_t committed_ = 0;    // blocks of prompts and outputs of these
   std::int64_t ungenerated_ = 0;  // sum of the finishing steps of decoding sequences
   std::int64_t waiting_tokens_ = 0;
   std::int64_t static_alive_ = 0;
-  std::uint64_t admissions_ = 0;
-  Ticks swaps_ = 0;  // copies before the next iteration
+  std::uint64_t admissions_ = 0, forgotten_ = 0;  // forgotten_: of these, before the last forget()
+  Ticks swaps_ = 0;                               // copies before the next iteration
+
+  static constexpr std::size_t kStarts = 16;
+  std::array<Ticks, kStarts> starts_{};  // of requests, the latest ones in turn
+  std::size_t started_ = 0;
 
   // Iterations in progress.
   enum class Work : std::uint8_t { none, decode, mixed };
   Work work_ = Work::none;
   bool with_decodes_ = false;
   bool blocked_ = false;  // no request can be admitted before one ends
+  bool settled_ = false;  // the same, and nothing has changed since
   Ticks start_ = 0, end_ = kNever;
   std::int64_t steps_ = 0, sampling_ = 0;  // sampling_: tokens of a mixed iteration
   Ticks streamed_ = 0;                     // when the server has sent all tokens so far

@@ -10,6 +10,7 @@ namespace orrery::serving {
 
 void Engine::queue(const Waiting& waiting, bool front) {
   waiting_tokens_ += tokens_of(waiting);
+  if (front || settings_.policy == Policy::priority) { settled_ = false; }
   if (settings_.policy == Policy::fcfs) {
     front ? waiting_.push_front(waiting) : waiting_.push_back(waiting);
     return;
@@ -34,7 +35,7 @@ Engine::Offer Engine::offer_of(const Waiting& waiting, std::int64_t budget) cons
     offer.units =
         std::min<std::int64_t>(static_cast<std::int64_t>(blocks.size()), request.input / workload_.block_tokens);
     const auto shareable = blocks.first(static_cast<std::size_t>(offer.units));
-    const std::int64_t hits = prefixes_.hits(shareable);
+    const std::int64_t hits = waiting.held > 0 ? hits_of_holder(shareable, waiting.held) : prefixes_.hits(shareable);
     offer.hits = hits;
     offer.hit_tokens = std::min(hits * workload_.block_tokens, target - 1);
     // Blocks behind a miss may be held as well; they are not in memory twice. Idle ones count as free memory.
@@ -67,7 +68,7 @@ std::int64_t Engine::left_blocks(const Waiting& waiting, std::int64_t shared) co
   if (left_.empty() || waiting.kept > 0) { return 0; }
   const Request& request = workload_.requests[static_cast<std::size_t>(waiting.request)];
   const std::int64_t most = (request.input + waiting.generated - 1 - shared) / settings_.block_tokens;
-  return std::min(left_.of(waiting.request), most);
+  return std::max<std::int64_t>(0, std::min(left_.of(waiting.request), most));
 }
 
 bool Engine::fits(const Waiting& waiting, const Offer& offer) const {
@@ -75,7 +76,8 @@ bool Engine::fits(const Waiting& waiting, const Offer& offer) const {
   if (need > available()) { return false; }
   const Request& request = workload_.requests[static_cast<std::size_t>(waiting.request)];
   if (settings_.reserve == Reserve::whole) {
-    return committed_ + blocks_of(request.input + request.output) <= shape_.blocks;
+    const std::int64_t others = committed_ - (waiting.held > 0 ? blocks_of(request.input + request.output) : 0);
+    return others + blocks_of(request.input + request.output) <= shape_.blocks;
   }
   if (settings_.reserve != Reserve::estimate) { return true; }
   const double rest = static_cast<double>(ungenerated_ - decodes_ * step_ + request.output - waiting.generated);
@@ -118,9 +120,13 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
   if (offer.units > 0) {
     const std::int64_t held = prefixes_.held();
     const auto blocks = workload_.blocks_of(request).first(static_cast<std::size_t>(offer.units));
-    if (!shape_.tiers.empty()) { load_from_tiers(blocks.first(static_cast<std::size_t>(offer.hits))); }
     prefixes_.acquire(blocks);
     take_blocks((prefixes_.held() - held) * unit_blocks_);
+    if (waiting.held > 0) {  // the sequence holds them now
+      prefixes_.release(blocks.first(static_cast<std::size_t>(waiting.held)));
+      committed_ -= blocks_of(request.input + request.output);
+      --holders_;
+    }
   }
   s.blocks = offer.own_blocks;
   if (offer.left > 0) {
@@ -132,6 +138,7 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
   committed_ += blocks_of(request.input + request.output);
   if (outcome.scheduled < 0) {
     outcome.scheduled = now;
+    starts_[started_++ % kStarts] = now;
     outcome.cached = offer.hit_tokens;
     outcome.cached_blocks = found_blocks(request, offer);
   }
@@ -145,16 +152,11 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
   planned_.push_back({slot, offer.tokens});
 }
 
-// Copies of hits below the device, before the iteration: as long as their tokens take from each tier, and its latency.
-void Engine::load_from_tiers(std::span<const std::uint32_t> blocks) {
-  for (std::size_t k = 0; k < shape_.tiers.size(); ++k) {
-    const std::int64_t tokens = prefixes_.in_tier(blocks, k) * workload_.block_tokens;
-    if (tokens == 0) { continue; }
-    const Ticks time = shape_.tiers[k].latency + tokens * shape_.tiers[k].token;
-    swaps_ += time;
-    totals_.tier_tokens[k] += tokens;
-    totals_.tier_s[k] += seconds_of(time);
-  }
+Ticks Engine::predicted_wait(Ticks now) const {
+  const std::size_t known = std::min(started_, kStarts);
+  if (waiting() == 0 || known == 0) { return 0; }
+  const Ticks oldest = starts_[started_ < kStarts ? 0 : started_ % kStarts];
+  return waiting() * ((now - oldest) / static_cast<std::int64_t>(known));
 }
 
 // Prompts wait for others while sequences decode, so that fewer iterations have prompts: until every rank of attention
@@ -164,7 +166,7 @@ std::int64_t Engine::steps_to_wait() {
   if (waiting_.empty()) { waits_since_ = -1; }
   if (waiting_.empty() || running() >= most_running()) { return 0; }
   if (waits_since_ < 0) { waits_since_ = step_; }
-  if (decodes_ == 0 || !prefilling_.empty() || waiting_.front().kept > 0) { return 0; }
+  if (decodes_ == 0 || !prefilling_.empty() || waiting_.front().kept > 0 || waiting_.front().held > 0) { return 0; }
   std::int64_t tokens = waiting_tokens_;
   for (const Waiting& unseen : unseen_) { tokens -= tokens_of(unseen); }
   const bool fills = real(tokens) >= settings_.batch_wait_part * real(settings_.max_batched_tokens * shape_.ranks);
@@ -176,15 +178,27 @@ std::int64_t Engine::steps_to_wait() {
 void Engine::admit_waiting(std::int64_t budget, Ticks now) {
   wait_left_ = steps_to_wait();
   if (wait_left_ > 0) { return; }
-  while (!waiting_.empty() && budget > 0 && running() < most_running()) {
+  while (!waiting_.empty() && budget > 0) {
     const Waiting head = waiting_.front();
-    const Offer offer = offer_of(head, budget);
-    if (offer.tokens == 0 || !fits(head, offer)) { break; }
+    const bool has_place_now = has_place(head);
+    const Offer offer = has_place_now ? offer_of(head, budget) : Offer{};
+    if (has_place_now && offer.tokens == 0) { break; }
+    if (!has_place_now || !fits(head, offer)) {
+      if (running() == 0 && drop_holder(1)) { continue; }  // else nothing would end
+      break;
+    }
+    if (begin_load(head, offer, now)) { continue; }
     waiting_.pop_front();
     waiting_tokens_ -= tokens_of(head);
     admit(head, offer, now);
     budget -= offer.tokens;
   }
+}
+
+// Requests that load, or wait with loaded blocks, have places already.
+bool Engine::has_place(const Waiting& waiting) const {
+  const std::int64_t others = std::ssize(loading_) + holders_ - (waiting.held > 0 ? 1 : 0);
+  return running() + others < most_running();
 }
 
 // Prompts that have begun, in the order of admission. Returns the budget that is left, or -1 after a preemption.
@@ -196,6 +210,7 @@ std::int64_t Engine::continue_prompts(std::int64_t budget) {
     if (settings_.long_prefill_threshold > 0) { tokens = std::min(tokens, settings_.long_prefill_threshold); }
     const std::int64_t need = blocks_of(s.computed + tokens - s.shared) - s.blocks;
     while (need > available()) {
+      if (drop_holder(0)) { continue; }
       const bool itself = last_admitted() == slot;
       preempt_last();
       if (itself) { return -1; }
@@ -214,7 +229,7 @@ std::int64_t Engine::continue_prompts(std::int64_t budget) {
 bool Engine::make_room_for_decodes() {
   bool preempted = false;
   while (growing(step_) > available()) {
-    preempt_last();
+    if (!drop_holder(0)) { preempt_last(); }
     preempted = true;
   }
   return preempted;
@@ -239,7 +254,7 @@ void Engine::preempt_last() {
   Sequence& s = slots_[slot];
   Outcome& outcome = outcomes_[static_cast<std::size_t>(s.request)];
   const std::int64_t context = s.decodes ? context_of(s) : s.computed;
-  Waiting waiting{s.request, generated_by(s), 0, false, 0};
+  Waiting waiting{s.request, generated_by(s), 0, false, 0, 0};
   ++outcome.preemptions;
   ++totals_.preemptions;
   const bool swaps = settings_.preemption == Preemption::swap && s.decodes;

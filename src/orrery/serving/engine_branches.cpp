@@ -13,7 +13,7 @@ void Engine::queue_branches() {
     const std::int64_t first = workload_.first_branch_of(forking_[i]);
     for (std::int64_t branch = workload_.branches - 1; branch-- > 0;) {
       outcomes_[static_cast<std::size_t>(first + branch)].ready = end_;
-      queue({first + branch, 0, 0, false, 0}, true);
+      queue({first + branch, 0, 0, false, 0, 0}, true);
     }
   }
   forking_.clear();
@@ -35,22 +35,36 @@ void Engine::cut_branches() {
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     if (slots_[slot].alive && is_cut(slots_[slot].request)) { cut_running(slot); }
   }
-  std::erase_if(waiting_, [&](const Waiting& waiting) {
+  std::erase_if(waiting_, [&](Waiting& waiting) {
     if (!is_cut(waiting.request)) { return false; }
-    Outcome& outcome = outcomes_[static_cast<std::size_t>(waiting.request)];
-    outcome.cut = true;
-    outcome.last = streamed_;
-    ++totals_.cut_branches;
-    totals_.cut_tokens += waiting.generated;
+    holders_ -= waiting.held > 0 ? 1 : 0;
     waiting_tokens_ -= tokens_of(waiting);
+    cut_waiting(waiting);
+    return true;
+  });
+  std::erase_if(loading_, [&](Loading& loading) {
+    if (!is_cut(loading.waiting.request)) { return false; }
+    loading_tokens_ -= tokens_of(loading.waiting);
+    cut_waiting(loading.waiting);
     return true;
   });
   joined_.clear();
 }
 
+void Engine::cut_waiting(Waiting& waiting) {
+  Outcome& outcome = outcomes_[static_cast<std::size_t>(waiting.request)];
+  outcome.cut = true;
+  outcome.last = streamed_;
+  ++totals_.cut_branches;
+  totals_.cut_tokens += waiting.generated;
+  if (waiting.held > 0) { release_hold(waiting); }
+  settled_ = false;
+}
+
 void Engine::cut_running(std::uint32_t slot) {
   Sequence& s = slots_[slot];
   Outcome& outcome = outcomes_[static_cast<std::size_t>(s.request)];
+  settled_ = false;
   outcome.cut = true;
   outcome.last = streamed_;
   ++totals_.cut_branches;

@@ -86,7 +86,12 @@ RandomCase random_case(std::int64_t branches) {
   c.fleet.shape.blocks = (longest * *rc::gen::inRange<std::int64_t>(1, 4)) / s.block_tokens + 4;
   for (std::int64_t tiers = *rc::gen::element<std::int64_t>(0, 1, 2); tiers > 0; --tiers) {
     c.fleet.shape.tiers.push_back({*rc::gen::element<std::int64_t>(0, 40, 1000, 1'000'000),
-                                   *rc::gen::element<Ticks>(0, 5000), *rc::gen::element<Ticks>(0, 100'000)});
+                                   *rc::gen::element<Ticks>(0, 5000, ticks_of(Seconds(0.5e-3))),
+                                   *rc::gen::element<Ticks>(0, 100'000, ticks_of(Seconds(30e-3)))});
+  }
+  if (c.fleet.shape.tiers.size() == kTiers && *rc::gen::arbitrary<bool>()) {
+    c.fleet.shape.tiers.back().tokens = 0;
+    c.fleet.options.store_tokens = *rc::gen::element<std::int64_t>(40, 300, 1000, 1'000'000);
   }
   c.fleet.shape.ranks = *rc::gen::element<std::int64_t>(1, 1, 3);
   c.fleet.shape.prompt_host = *rc::gen::element<Ticks>(0, 0, ticks_of(Seconds(20e-6)));
@@ -99,12 +104,33 @@ RandomCase random_case(std::int64_t branches) {
     c.fleet.autoscale = {1, *rc::gen::element(0.5, 4.0), ticks_of(Seconds(*rc::gen::element(0.01, 0.3))),
                          ticks_of(Seconds(*rc::gen::element(0.0, 0.2))),
                          ticks_of(Seconds(*rc::gen::element(0.0, 0.5)))};
+    c.fleet.autoscale.signal = *rc::gen::element(ScaleSignal::requests, ScaleSignal::queue, ScaleSignal::kv);
+    if (c.fleet.autoscale.signal == ScaleSignal::kv) { c.fleet.autoscale.target /= 8.0; }
   }
   return c;
 }
 
+Pools random_pools(const RandomCase& c) {
+  Pools pools;
+  pools.prefill = c.fleet;
+  pools.decode = c.fleet;
+  pools.prefill.shape.token_host = 0;  // its tokens are sent by the decode engine
+  pools.prefill.autoscale.signal = *rc::gen::element(ScaleSignal::requests, ScaleSignal::queue, ScaleSignal::kv);
+  pools.prefill.replicas = *rc::gen::element<std::int64_t>(1, 2);
+  pools.decode.settings.max_sequences = *rc::gen::inRange<std::int64_t>(1, 10);
+  pools.options = c.fleet.options;
+  pools.options.routing = *rc::gen::element(Routing::round_robin, Routing::random, Routing::least_outstanding);
+  pools.options.transfer.token = *rc::gen::element<Ticks>(0, 10'000);
+  pools.options.transfer.latency = *rc::gen::element<Ticks>(0, 1'000'000'000);
+  return pools;
+}
+
 RC_GTEST_PROP(Engine, aggregated_runs_equal_stepped_ones_bit_for_bit, ()) {
   RandomCase c = random_case();
+  if (c.load.clients == 0 && *rc::gen::element(false, false, true)) {
+    c.fleet.options.admission.wait = ticks_of(Seconds(*rc::gen::element(0.0, 0.1, 1.0)));
+    c.fleet.options.admission.period = *rc::gen::element<Ticks>(0, ticks_of(Seconds(0.03)));
+  }
   Workload again = c.load;
   const FleetRun jumps = c.fleet.run(c.load);
   c.fleet.shape.jumps = Jumps::stepped;
@@ -157,6 +183,7 @@ RC_GTEST_PROP(Engine, never_preempted_requests_of_one_engine_start_in_the_order_
   c.fleet.settings.policy = Policy::fcfs;
   c.fleet.replicas = 1;
   c.fleet.options.stations.clear();  // a small batch may overtake a large one on another server
+  c.fleet.shape.tiers.clear();       // a request may overtake one that waits for blocks
   const FleetRun run = c.fleet.run(c.load);
   std::vector<std::size_t> order(run.outcomes.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -1,6 +1,7 @@
 #include "orrery/serving/fleet.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <queue>
 #include <utility>
 
@@ -22,12 +23,14 @@ using Dues = std::priority_queue<Due, std::vector<Due>, std::greater<>>;
 class FleetSimulation {
  public:
   FleetSimulation(Workload& load, const std::vector<Pool>& pools, const FleetOptions& options)
-      : load_(load), options_(options), stations_(options.stations, load, options.seed) {
+      : load_(load), options_(options), admission_(options.admission), stations_(options.stations, load, options.seed) {
     arriving_ = load.arriving();
     run_.outcomes.resize(load.requests.size());
     std::int32_t first = 0;
+    const std::int64_t store_blocks = load.block_tokens > 0 ? options.store_tokens / load.block_tokens : 0;
+    if (store_blocks > 0) { store_.emplace(load.number_of_ids(), store_blocks); }
     for (const Pool& pool : pools) {
-      fronts_.emplace_back(pool, options, load, run_.outcomes, first);
+      fronts_.emplace_back(pool, options, load, run_.outcomes, first, store_ ? &*store_ : nullptr);
       first += static_cast<std::int32_t>(pool.replicas);
     }
     scheduled_.assign(static_cast<std::size_t>(first), kNever);
@@ -79,10 +82,14 @@ class FleetSimulation {
       }
     }
     for (Front& front : fronts_) {
-      for (std::size_t i = 0; i < front.size(); ++i) { run_.engines.push_back(front.engine(i).totals()); }
+      for (std::size_t i = 0; i < front.size(); ++i) {
+        ORRERY_ASSERT(front.engine(i).outstanding() == 0 && front.engine(i).used_blocks() == 0);
+        run_.engines.push_back(front.engine(i).totals());
+      }
       run_.autoscaled.push_back(front.scaler().totals(run_.end));
     }
     run_.stations = stations_.totals();
+    if (store_) { run_.store_peak = static_cast<double>(store_->peak()) / static_cast<double>(store_->capacity()); }
     ORRERY_ASSERT(in_system_ == 0);
     return std::move(run_);
   }
@@ -139,7 +146,7 @@ class FleetSimulation {
         timed_.pop();
         load_.requests[static_cast<std::size_t>(request)].arrival = now;
       }
-      if (options_.admission_limit > 0 && in_system_ >= options_.admission_limit) {
+      if (!admission_.takes(now, in_system_, [&] { return fronts_.front().predicted_wait(now); })) {
         refuse(request, now);
         continue;
       }
@@ -287,7 +294,7 @@ class FleetSimulation {
       }
     }
     settle(due.at);
-    if (front.outstanding(i) == 0) { front.scaler().emptied(i, due.at); }
+    front.switch_off_if_idle(i, due.at);
     schedule(front, i);
     constexpr std::int64_t kOften = 1 << 16;
     return ++events_ % kOften != 0 || !options_.keep_going || options_.keep_going(ended_);
@@ -336,6 +343,7 @@ class FleetSimulation {
     sending_[engine] = std::max(now, sending_[engine]) + exposed;
     const Ticks at = sending_[engine] + transfer.latency;  // handshakes of requests overlap
     run_.transfer_s += seconds_of(at - now);
+    fronts_.front().begin_sending(engine);
     transfers_.push({at, request});
   }
 
@@ -343,6 +351,9 @@ class FleetSimulation {
     while (!transfers_.empty() && transfers_.top().at == now) {
       const std::int64_t request = transfers_.top().what;
       transfers_.pop();
+      const auto from = static_cast<std::size_t>(run_.outcomes[static_cast<std::size_t>(request)].engine);
+      fronts_.front().end_sending(from);
+      fronts_.front().switch_off_if_idle(from, now);
       send_prefilled(request, now);
     }
     wake(fronts_.back(), now);
@@ -351,6 +362,8 @@ class FleetSimulation {
   Workload& load_;
   const FleetOptions& options_;
   FleetRun run_;
+  Admission admission_;
+  std::optional<RemoteStore> store_;  // before the engines that refer to it
   std::vector<Front> fronts_;
   Stations stations_;
   Dues timed_, prompts_, transfers_, engines_;
@@ -367,7 +380,7 @@ class FleetSimulation {
 
 Result<FleetRun> run_fleet(Workload& load, const std::vector<Pool>& pools, const FleetOptions& options) {
   ORRERY_ASSERT(pools.size() == 1 || pools.size() == 2);
-  ORRERY_ASSERT(options.admission_limit == 0 || load.clients == 0);  // a client would send at once again
+  ORRERY_ASSERT(!options.admission.refuses() || load.clients == 0);  // a client would send at once again
   return FleetSimulation(load, pools, options).run();
 }
 

@@ -13,6 +13,7 @@
 
 #include "orrery/config/codec.hpp"
 #include "orrery/core/error.hpp"
+#include "orrery/serving/admission.hpp"
 #include "orrery/serving/autoscale.hpp"
 #include "orrery/serving/engine.hpp"
 #include "orrery/serving/station.hpp"
@@ -48,7 +49,8 @@ struct FleetOptions {
   Ticks signal_age = 0;  // how old the router's view of engines may be
   TransferPolicy transfer;
   std::vector<StationOptions> stations;  // that requests pass outside the engines
-  std::int64_t admission_limit = 0;      // requests that wait or run at a time; others are refused; 0: no limit
+  std::int64_t store_tokens = 0;         // that fit in a store of engines with all tiers, its last one; 0: no store
+  AdmissionOptions admission;            // of open loops only
   std::uint64_t seed = 1;
   std::function<bool(std::int64_t done)> keep_going;  // called now and then; false: stop with an error
 };
@@ -62,6 +64,7 @@ struct FleetRun {
   double system_integral = 0;  // of the number of requests in the system, over time in seconds
   std::int64_t most_in_system = 0;
   std::int64_t refused = 0;
+  double store_peak = 0;  // part of the shared store that was in use
   double transfer_s = 0;  // exposed transfers, sum over requests
 };
 

@@ -1,7 +1,6 @@
-// Laws of fleets: admission limits, tiers of the prefix cache, autoscaling.
+// Laws of fleets: admission limits, tokenisation and streaming.
 #include <algorithm>
 #include <cmath>
-#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -23,16 +22,17 @@ RC_GTEST_PROP(Admission, a_limit_refuses_what_exceeds_it_and_nothing_else, ()) {
   RC_PRE(c.load.clients == 0);
   Workload again = c.load, once_more = c.load;
   const FleetRun plain = c.fleet.run(c.load);
-  c.fleet.options.admission_limit = std::max<std::int64_t>(1, plain.most_in_system);
+  c.fleet.options.admission = {std::max<std::int64_t>(1, plain.most_in_system), 1, 1000, ticks_of(Seconds(1e5))};
   const FleetRun same = c.fleet.run(again);
   RC_ASSERT(same.refused == 0 && same.end == plain.end && same.system_integral == plain.system_integral);
   for (std::size_t i = 0; i < plain.outcomes.size(); ++i) {
     const Outcome &a = plain.outcomes[i], &b = same.outcomes[i];
     RC_ASSERT(a.scheduled == b.scheduled && a.first == b.first && a.last == b.last && !b.refused);
   }
-  c.fleet.options.admission_limit = *rc::gen::inRange<std::int64_t>(1, 8);
+  c.fleet.options.admission = {};
+  c.fleet.options.admission.limit = *rc::gen::inRange<std::int64_t>(1, 8);
   const FleetRun run = c.fleet.run(once_more);
-  RC_ASSERT(run.most_in_system <= c.fleet.options.admission_limit);
+  RC_ASSERT(run.most_in_system <= c.fleet.options.admission.limit);
   std::int64_t refused = 0, outputs = 0, generated = 0;
   for (std::size_t i = 0; i < run.outcomes.size(); ++i) {
     RC_ASSERT(run.outcomes[i].done() != run.outcomes[i].refused);
@@ -48,13 +48,78 @@ RC_GTEST_PROP(Admission, a_limit_refuses_what_exceeds_it_and_nothing_else, ()) {
 // M/D/1/K: with a limit of 1 every arrival during a service is refused. Erlang's loss formula: rho / (1 + rho).
 TEST(Admission, a_limit_of_one_refuses_as_erlang_says) {
   TestFleet fleet;
-  fleet.options.admission_limit = 1;
+  fleet.options.admission.limit = 1;
   const double service = 10e-3 + 100 * 100e-6, rho = 0.7;
   const std::int64_t count = test::cases(200'000);
   Workload load = load_of(count, rho / service, 100, 1, 1.0, 7);
   const FleetRun run = fleet.run(load);
   const double expected = rho / (1 + rho), n = static_cast<double>(count);
   EXPECT_NEAR(static_cast<double>(run.refused) / n, expected, 3 * std::sqrt(expected * (1 - expected) / n));
+}
+
+// By hand: 2 tokens, one more each second. At 0 two of three requests pass; at 0.5 the bucket is empty, at 1.5 it has
+// one token, which the first of two takes; at 10 it has two, not nine.
+TEST(Admission, a_bucket_lets_its_rate_and_burst_pass) {
+  Workload load;
+  for (const double arrival : {0.0, 0.0, 0.0, 0.5, 1.5, 1.5, 10.0, 10.0, 10.0}) {
+    Request request;
+    request.arrival = ticks_of(Seconds(arrival));
+    request.input = request.output = 1;
+    load.requests.push_back(request);
+  }
+  TestFleet fleet;
+  fleet.options.admission.period = ticks_of(Seconds(1));
+  fleet.options.admission.burst = 2;
+  const FleetRun run = fleet.run(load);
+  const std::vector<bool> expected = {false, false, true, true, false, true, false, false, true};
+  std::vector<bool> refused;
+  for (const Outcome& outcome : run.outcomes) { refused.push_back(outcome.refused); }
+  EXPECT_EQ(refused, expected);
+}
+
+// In any time t at most burst + t x rate requests pass.
+RC_GTEST_PROP(Admission, a_bucket_never_lets_more_pass, ()) {
+  RandomCase c = random_case();
+  RC_PRE(c.load.clients == 0);
+  const double rate = *rc::gen::element(2.0, 30.0);
+  c.fleet.options.admission.period = ticks_of(Seconds(1.0 / rate));
+  c.fleet.options.admission.burst = *rc::gen::inRange<std::int64_t>(1, 6);
+  const FleetRun run = c.fleet.run(c.load);
+  std::vector<Ticks> passed;
+  for (std::size_t i = 0; i < run.outcomes.size(); ++i) {
+    if (!run.outcomes[i].refused) { passed.push_back(c.load.requests[i].arrival); }
+  }
+  std::sort(passed.begin(), passed.end());
+  for (std::size_t i = 0; i < passed.size(); ++i) {
+    for (std::size_t k = i; k < passed.size(); ++k) {
+      const double most =
+          static_cast<double>(c.fleet.options.admission.burst) + seconds_of(passed[k] - passed[i]) * rate;
+      RC_ASSERT(static_cast<double>(k - i + 1) <= most + 1e-6);
+    }
+  }
+}
+
+// M/D/1 at twice its capacity, requests one at a time: half are refused, and those that pass wait about the limit at
+// most, because services are as long as predicted. Without refusals the queue grows to half of the run.
+TEST(Admission, a_limit_on_the_predicted_wait_bounds_the_wait) {
+  TestFleet fleet;
+  fleet.settings.max_sequences = 1;
+  const double service = 10e-3 + 100 * 100e-6, limit = 0.5;
+  Workload load = load_of(4000, 2.0 / service, 100, 1, 1.0, 3), again = load;
+  fleet.options.admission.wait = ticks_of(Seconds(limit));
+  const FleetRun run = fleet.run(load);
+  fleet.options.admission = {};
+  const FleetRun all = fleet.run(again);
+  double longest = 0, longest_of_all = 0;
+  for (std::size_t i = 0; i < run.outcomes.size(); ++i) {
+    longest_of_all = std::max(longest_of_all, seconds_of(all.outcomes[i].scheduled - again.requests[i].arrival));
+    if (run.outcomes[i].refused) { continue; }
+    longest = std::max(longest, seconds_of(run.outcomes[i].scheduled - load.requests[i].arrival));
+  }
+  EXPECT_LE(longest, limit + 2 * service);
+  EXPECT_GE(longest, 0.8 * limit);
+  EXPECT_GE(longest_of_all, 20.0);
+  EXPECT_NEAR(static_cast<double>(run.refused) / 4000.0, 0.5, 0.05);
 }
 
 // A server tokenises one prompt after the other: two prompts of 100 tokens at 1 ms each are ready after 100 and 200 ms.
@@ -104,157 +169,6 @@ TEST(Streaming, a_closed_loop_gets_at_most_the_rate_of_the_server) {
   const double rate = 200.0 * 50.0 / seconds_of(run.end);
   EXPECT_LE(rate, 200.0);
   EXPECT_GE(rate, 0.98 * 200.0);
-}
-
-// Tiers without room change nothing, bit for bit.
-RC_GTEST_PROP(Tiers, tiers_of_no_size_are_no_tiers, ()) {
-  RandomCase c = random_case();
-  c.fleet.shape.tiers.clear();
-  Workload again = c.load;
-  const FleetRun plain = c.fleet.run(c.load);
-  const std::int64_t less_than_a_block = std::max<std::int64_t>(0, c.load.block_tokens - 1);
-  c.fleet.shape.tiers = {{0, 7000, 9000}, {less_than_a_block, 7000, 9000}};
-  const FleetRun tiered = c.fleet.run(again);
-  RC_ASSERT(plain.end == tiered.end);
-  for (std::size_t i = 0; i < plain.outcomes.size(); ++i) {
-    const Outcome &a = plain.outcomes[i], &b = tiered.outcomes[i];
-    RC_ASSERT(a.scheduled == b.scheduled && a.first == b.first && a.last == b.last && a.cached == b.cached);
-  }
-}
-
-// One client: a request at a time, so that memory never delays one. With a tier that is unlimited and takes no time, a
-// cache of one request finds what an unlimited cache finds, at the same times. A slower tier finds the same later.
-RC_GTEST_PROP(Tiers, an_unlimited_tier_without_time_is_an_unlimited_cache, ()) {
-  LoadOptions options;
-  options.requests = 60;
-  options.clients = 1;
-  options.input = *rc::gen::inRange<std::int64_t>(64, 300);
-  options.output = *rc::gen::inRange<std::int64_t>(1, 30);
-  options.range = 0.5;
-  options.prefix_groups = *rc::gen::element<std::int64_t>(1, 5, 20);
-  options.prefix_tokens = 96;
-  options.turns = *rc::gen::element<std::int64_t>(1, 3);
-  options.turn_input = 20;
-  options.seed = *rc::gen::arbitrary<std::uint32_t>();
-  Workload load = generated(options), again = load, later = load;
-  TestFleet fleet;
-  const FleetRun unlimited = fleet.run(load);
-  std::int64_t longest = 0;
-  for (const Request& request : load.requests) { longest = std::max(longest, request.input + request.output); }
-  fleet.shape.blocks = longest / fleet.settings.block_tokens + 2;
-  fleet.shape.tiers = {{*rc::gen::element<std::int64_t>(0, 160), 0, 0}, {std::int64_t{1} << 40, 0, 0}};
-  const FleetRun tiered = fleet.run(again);
-  for (auto& tier : fleet.shape.tiers) { tier.token = ticks_of(Seconds(1e-6)); }
-  const FleetRun slow = fleet.run(later);
-  RC_ASSERT(tiered.end == unlimited.end);
-  std::int64_t loaded = 0;
-  for (std::size_t i = 0; i < load.requests.size(); ++i) {
-    const Outcome &a = unlimited.outcomes[i], &b = tiered.outcomes[i];
-    RC_ASSERT(a.cached == b.cached && a.first == b.first && a.last == b.last);
-    RC_ASSERT(a.cached == slow.outcomes[i].cached);
-  }
-  for (const std::int64_t tokens : slow.engines[0].tier_tokens) { loaded += tokens; }
-  const double delay = seconds_of(slow.end - tiered.end);
-  RC_ASSERT(std::abs(delay - static_cast<double>(loaded) * 1e-6) <= 1e-9);
-}
-
-// By hand: a device of 6 blocks, prompts A, B, A of 4 blocks of 16 each and an output of one token (a fifth block; the
-// last one of the prompt is shared as the others are). B needs 5 of 6 blocks: 3 of A's go to the tier, the tail first.
-// A again finds all four: three blocks are loaded: 48 tokens and one latency.
-TEST(Tiers, an_evicted_block_comes_back_at_the_rate_of_its_tier) {
-  Workload load;
-  load.block_tokens = 16;
-  load.clients = 1;
-  load.block_ids = {0, 1, 2, 3, 4, 5, 6, 7};
-  for (const std::uint32_t first : {0U, 4U, 0U}) {
-    Request request;
-    request.input = 64;
-    request.output = 2;
-    request.first_block = first;
-    request.blocks = 4;
-    load.requests.push_back(request);
-  }
-  TestFleet fleet;
-  fleet.shape.blocks = 6;
-  fleet.shape.tiers = {{1000, ticks_of(Seconds(1e-6)), ticks_of(Seconds(5e-6))}};
-  const FleetRun run = fleet.run(load);
-  EXPECT_EQ(run.outcomes[2].cached, 63);
-  EXPECT_EQ(run.engines[0].tier_tokens[0], 48);
-  EXPECT_NEAR(run.engines[0].tier_s[0], 53e-6, 1e-12);
-  EXPECT_NEAR(seconds_of(run.outcomes[2].first - run.outcomes[2].scheduled), 53e-6 + 10e-3 + 100e-6, 1e-12);
-}
-
-// A pool that may not shrink is a fixed pool, bit for bit. Its engine-seconds are engines x time.
-RC_GTEST_PROP(Autoscale, a_pool_with_one_size_is_fixed, ()) {
-  RandomCase c = random_case();
-  c.fleet.autoscale = {};
-  c.fleet.options.routing = *rc::gen::element(Routing::least_outstanding, Routing::round_robin, Routing::random);
-  Workload again = c.load;
-  const FleetRun plain = c.fleet.run(c.load);
-  c.fleet.autoscale = {c.fleet.replicas, 1.0, ticks_of(Seconds(0.05)), 0, 0};
-  const FleetRun same = c.fleet.run(again);
-  RC_ASSERT(plain.end == same.end && plain.system_integral == same.system_integral);
-  for (std::size_t i = 0; i < plain.outcomes.size(); ++i) {
-    const Outcome &a = plain.outcomes[i], &b = same.outcomes[i];
-    RC_ASSERT(a.scheduled == b.scheduled && a.first == b.first && a.last == b.last && a.engine == b.engine);
-  }
-  Ticks first = kNever;
-  for (const Request& request : again.requests) { first = std::min(first, request.arrival); }
-  const double expected = static_cast<double>(c.fleet.replicas) * seconds_of(same.end - first);
-  RC_ASSERT(std::abs(same.autoscaled[0].engine_seconds - expected) <= 1e-9 * expected);
-  RC_ASSERT(same.autoscaled[0].starts == 0 && same.autoscaled[0].stops == 0);
-}
-
-// Between the smallest and the largest pool: requests are served, and engine-seconds lie between both.
-RC_GTEST_PROP(Autoscale, requests_are_conserved_and_engine_seconds_bounded, ()) {
-  RandomCase c = random_case();
-  c.fleet.replicas = 4;
-  const auto interval = *rc::gen::element(0.01, 0.1, 1.0);
-  c.fleet.autoscale = {1, *rc::gen::element(0.5, 3.0), ticks_of(Seconds(interval)),
-                       ticks_of(Seconds(*rc::gen::element(0.0, 0.3))), ticks_of(Seconds(*rc::gen::element(0.0, 0.5)))};
-  const FleetRun run = c.fleet.run(c.load);
-  Ticks first = kNever;
-  std::int64_t generated = 0, outputs = 0;
-  for (std::size_t i = 0; i < run.outcomes.size(); ++i) {
-    RC_ASSERT(run.outcomes[i].done());
-    first = std::min(first, c.load.requests[i].arrival);
-    outputs += c.load.requests[i].output;
-  }
-  for (const EngineTotals& totals : run.engines) { generated += totals.generated; }
-  RC_ASSERT(generated == outputs);
-  const AutoscaleTotals& scaled = run.autoscaled[0];
-  const double time = seconds_of(run.end - first);
-  RC_ASSERT(scaled.engine_seconds >= time * (1 - 1e-9) && scaled.engine_seconds <= 4 * time * (1 + 1e-9));
-  RC_ASSERT(scaled.most >= 1 && scaled.most <= 4 && scaled.starts >= scaled.stops);
-  double busy = 0;
-  for (const EngineTotals& totals : run.engines) { busy += totals.busy_s; }
-  RC_ASSERT(busy <= scaled.engine_seconds * (1 + 1e-9));
-}
-
-// By hand: 8 requests at once, one engine, 2 requests for each: the decision after 1 s wants 4 engines, 3 of which
-// start and are ready 2 s later. They find nothing to do (the requests are on the first engine), and are switched off
-// when fewer have been enough for 3 s: requests end after about 10.3 s, so at the decision at 14 s.
-TEST(Autoscale, engines_start_and_stop_at_the_times_of_the_rule) {
-  Autoscaler scaler({1, 2.0, ticks_of(Seconds(1)), ticks_of(Seconds(2)), ticks_of(Seconds(3))}, 4);
-  const auto at = [](double seconds) { return ticks_of(Seconds(seconds)); };
-  scaler.begin(0);
-  double now = 0;
-  const auto load = [&](std::size_t engine) -> std::int64_t { return engine == 0 && now < 10.3 ? 8 : 0; };
-  std::vector<std::pair<double, std::size_t>> changes;
-  for (std::size_t active = 1; now < 20;) {
-    now = seconds_of(scaler.next());
-    scaler.step(scaler.next(), load);
-    if (scaler.active().size() != active) {
-      active = scaler.active().size();
-      changes.emplace_back(now, active);
-    }
-  }
-  const std::vector<std::pair<double, std::size_t>> expected = {{3.0, 4}, {14.0, 1}};
-  EXPECT_EQ(changes, expected);
-  const AutoscaleTotals totals = scaler.totals(at(20));
-  EXPECT_EQ(totals.starts, 3);
-  EXPECT_EQ(totals.stops, 3);
-  EXPECT_NEAR(totals.engine_seconds, 20 + 3 * 13, 1e-9);  // the three from 1 s to 14 s
 }
 
 }  // namespace orrery::serving::fleet_test

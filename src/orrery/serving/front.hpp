@@ -14,7 +14,7 @@ namespace orrery::serving {
 class Front {
  public:
   Front(const Pool& pool, const FleetOptions& options, const Workload& load, std::vector<Outcome>& outcomes,
-        std::int32_t first)
+        std::int32_t first, RemoteStore* store)
       : options_(options),
         load_(load),
         block_tokens_(pool.settings->block_tokens),
@@ -23,12 +23,16 @@ class Front {
         scaler_(pool.autoscale, static_cast<std::size_t>(pool.replicas)) {
     for (std::int64_t i = 0; i < pool.replicas; ++i) {
       engines_.push_back(std::make_unique<Engine>(*pool.settings, pool.shape, *pool.price, load, outcomes));
+      const bool shares = store != nullptr && pool.shape.tiers.size() == kTiers && pool.settings->prefix_cache;
+      if (shares) { engines_.back()->share(*store); }
     }
     seen_.resize(engines_.size());
     tokenised_.resize(engines_.size(), 0);
     tokenising_.resize(engines_.size(), 0);
     prompt_host_ = pool.shape.prompt_host;
     sent_.resize(engines_.size());
+    sending_.resize(engines_.size(), 0);
+    signal_ = pool.autoscale.signal;
   }
 
   [[nodiscard]] std::size_t size() const { return engines_.size(); }
@@ -47,8 +51,26 @@ class Front {
   void end_tokenising(std::size_t i) { --tokenising_[i]; }
   [[nodiscard]] std::int64_t outstanding(std::size_t i) const { return engines_[i]->outstanding() + tokenising_[i]; }
 
+  // Requests whose keys and values an engine still holds, because they are being sent.
+  void begin_sending(std::size_t i) { ++sending_[i]; }
+  void end_sending(std::size_t i) { --sending_[i]; }
+  [[nodiscard]] bool idle(std::size_t i) const { return outstanding(i) == 0 && sending_[i] == 0; }
+  void switch_off_if_idle(std::size_t i, Ticks now) {
+    if (idle(i)) { scaler_.emptied(i, now); }
+  }
+
   void scale(Ticks now) {
-    scaler_.step(now, [this](std::size_t i) { return outstanding(i); });
+    for (std::size_t i = 0; i < engines_.size(); ++i) {
+      if (scaler_.is_off(i)) { engines_[i]->forget(); }
+    }
+    scaler_.step(now, {[&](std::size_t i) { return signal_of(i, now); }, [&](std::size_t i) { return idle(i); }});
+  }
+
+  // Of a request that comes now, in the queue of the engine where it is shortest.
+  [[nodiscard]] Ticks predicted_wait(Ticks now) const {
+    Ticks least = kNever;
+    for (const std::size_t i : scaler_.active()) { least = std::min(least, engines_[i]->predicted_wait(now)); }
+    return least;
   }
 
   // `retrieved`: leading tokens of the prompt that come with the request.
@@ -80,6 +102,16 @@ class Front {
   }
 
  private:
+  [[nodiscard]] double signal_of(std::size_t i, Ticks now) const {
+    switch (signal_) {
+      case ScaleSignal::requests: return static_cast<double>(outstanding(i));
+      case ScaleSignal::queue: return static_cast<double>(engines_[i]->waiting() + tokenising_[i]);
+      case ScaleSignal::kv:
+        return static_cast<double>(engines_[i]->used_blocks_at(now)) / static_cast<double>(engines_[i]->blocks());
+    }
+    return 0.0;
+  }
+
   // The router's view, not older than signal_age.
   void look(Ticks now) {
     if (looked_ >= 0 && options_.signal_age > 0 && now - looked_ < options_.signal_age) { return; }
@@ -105,7 +137,7 @@ class Front {
   }
 
   [[nodiscard]] double left_of(std::size_t i, const Request& request, std::int64_t retrieved) const {
-    const auto hits = request.blocks > 0 ? engines_[i]->prefixes().hits(load_.blocks_of(request)) : 0;
+    const auto hits = request.blocks > 0 ? engines_[i]->prefixes().local_hits(load_.blocks_of(request)) : 0;
     const std::int64_t known = std::max(hits * load_.block_tokens, retrieved);
     return static_cast<double>(std::max<std::int64_t>(0, request.input - known));
   }
@@ -130,6 +162,8 @@ class Front {
   Ticks prompt_host_ = 0;
   std::vector<Ticks> tokenised_;          // [engine]: when the last prompt is
   std::vector<std::int64_t> tokenising_;  // [engine]: prompts before its queue
+  std::vector<std::int64_t> sending_;     // [engine]: requests on their way to a decode engine
+  ScaleSignal signal_ = ScaleSignal::requests;
   Ticks looked_ = -1;
   std::size_t turn_ = 0;
 };

@@ -10,23 +10,10 @@
 namespace orrery::serving::pools_test {
 
 using engine_test::load_of;
+using engine_test::Pools;
 using engine_test::random_case;
+using engine_test::random_pools;
 using engine_test::RandomCase;
-
-struct Pools {
-  TestFleet prefill, decode;
-  FleetOptions options;
-
-  FleetRun run(Workload& load) {
-    prefill.shape.prefill_only = true;
-    auto run = run_fleet(load,
-                         {Pool{&prefill.settings, prefill.shape, &prefill.price, prefill.replicas},
-                          Pool{&decode.settings, decode.shape, &decode.price, decode.replicas}},
-                         options);
-    ORRERY_ASSERT(run.has_value());
-    return std::move(*run);
-  }
-};
 
 // Two prompts of 100 tokens in one iteration of 10 ms + 200 x 100 us; handshakes of 2 ms at the same time.
 TEST(Pools, a_first_token_waits_for_a_place_on_the_decode_engine) {
@@ -40,6 +27,39 @@ TEST(Pools, a_first_token_waits_for_a_place_on_the_decode_engine) {
   const FleetRun full = pools.run(again);
   EXPECT_EQ(full.outcomes[0].first, free.outcomes[0].first);
   EXPECT_EQ(full.outcomes[1].first, full.outcomes[0].last);
+}
+
+// By hand: two prompts of 100 tokens in one iteration of 30 ms, each sent in 10 ms: one after the other by one engine,
+// at the same time by two, whose iterations take 20 ms.
+TEST(Pools, transfers_of_one_engine_queue) {
+  Pools pools;
+  pools.options.routing = Routing::round_robin;
+  pools.options.transfer.token = ticks_of(Seconds(0.1e-3));
+  Workload load = load_of(2, 0.0, 100, 5, 1.0, 1), again = load;
+  const FleetRun one = pools.run(load);
+  EXPECT_NEAR(seconds_of(one.outcomes[0].first), 40e-3, 1e-12);
+  // The second one has come at 50 ms, in the first iteration of the first one: one token, 10.1 ms.
+  EXPECT_NEAR(seconds_of(one.outcomes[1].first), 40e-3 + 10.1e-3, 1e-12);
+  EXPECT_NEAR(one.transfer_s, 10e-3 + 20e-3, 1e-12);
+  pools.prefill.replicas = 2;
+  const FleetRun two = pools.run(again);
+  EXPECT_NEAR(seconds_of(two.outcomes[0].first), 30e-3, 1e-12);
+  EXPECT_EQ(two.outcomes[1].first, two.outcomes[0].first);
+}
+
+// By hand: a prompt takes 20 ms. Layer by layer (10 of them), a transfer of 10 ms leaves its last layer, 1 ms; one of
+// 50 ms leaves what does not fit under the prompt, 30 ms; after the prompt it takes 50 ms.
+TEST(Pools, layers_are_sent_under_the_prompt) {
+  const auto first_token = [](double token, std::int64_t layers) {
+    Pools pools;
+    pools.options.transfer.token = ticks_of(Seconds(token));
+    pools.options.transfer.layers = layers;
+    Workload load = load_of(1, 0.0, 100, 5, 1.0, 1);
+    return seconds_of(pools.run(load).outcomes[0].first);
+  };
+  EXPECT_NEAR(first_token(0.1e-3, 10), 21e-3, 1e-12);
+  EXPECT_NEAR(first_token(0.5e-3, 10), 50e-3, 1e-12);
+  EXPECT_NEAR(first_token(0.5e-3, 0), 70e-3, 1e-12);
 }
 
 // Each engine in turn, whatever runs there: the third request goes to the first engine, which is busy, though the
@@ -58,20 +78,6 @@ TEST(Pools, in_turn_a_request_waits_though_another_engine_is_idle) {
   pools.options.routing = Routing::least_outstanding;
   const FleetRun balanced = pools.run(again);
   EXPECT_LE(balanced.outcomes[2].first, in_turn.outcomes[2].first);
-}
-
-Pools random_pools(const RandomCase& c) {
-  Pools pools;
-  pools.prefill = c.fleet;
-  pools.decode = c.fleet;
-  pools.prefill.shape.token_host = 0;  // its tokens are sent by the decode engine
-  pools.prefill.replicas = *rc::gen::element<std::int64_t>(1, 2);
-  pools.decode.settings.max_sequences = *rc::gen::inRange<std::int64_t>(1, 10);
-  pools.options = c.fleet.options;
-  pools.options.routing = *rc::gen::element(Routing::round_robin, Routing::random, Routing::least_outstanding);
-  pools.options.transfer.token = *rc::gen::element<Ticks>(0, 10'000);
-  pools.options.transfer.latency = *rc::gen::element<Ticks>(0, 1'000'000'000);
-  return pools;
 }
 
 RC_GTEST_PROP(Pools, aggregated_runs_equal_stepped_ones_and_tokens_are_conserved, ()) {

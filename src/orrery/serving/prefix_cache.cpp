@@ -7,7 +7,16 @@ namespace orrery::serving {
 std::int64_t PrefixCache::hits(std::span<const std::uint32_t> blocks) const {
   std::int64_t count = 0;
   for (const std::uint32_t id : blocks) {
-    if (entries_[id].place == kNowhere) { break; }
+    if (!is_local(id) && !is_stored(id)) { break; }
+    ++count;
+  }
+  return count;
+}
+
+std::int64_t PrefixCache::local_hits(std::span<const std::uint32_t> blocks) const {
+  std::int64_t count = 0;
+  for (const std::uint32_t id : blocks) {
+    if (!is_local(id)) { break; }
     ++count;
   }
   return count;
@@ -15,7 +24,11 @@ std::int64_t PrefixCache::hits(std::span<const std::uint32_t> blocks) const {
 
 std::int64_t PrefixCache::in_tier(std::span<const std::uint32_t> blocks, std::size_t tier) const {
   std::int64_t count = 0;
-  for (const std::uint32_t id : blocks) { count += entries_[id].place == static_cast<std::int16_t>(tier + 1) ? 1 : 0; }
+  const bool is_last = tier + 1 == sizes_.size();
+  for (const std::uint32_t id : blocks) {
+    const bool is_here = entries_[id].place == static_cast<std::int16_t>(tier + 1);
+    count += is_here || (is_last && !is_local(id) && is_stored(id)) ? 1 : 0;
+  }
   return count;
 }
 
@@ -78,6 +91,13 @@ void PrefixCache::evict() {
     if (places_[tier + 1].count <= sizes_[tier]) { return; }
     id = places_[tier + 1].first;
     unlink(id);
+  }
+}
+
+void PrefixCache::clear() {
+  ORRERY_ASSERT(held() == 0);
+  for (Place& place : places_) {
+    while (place.first != kNone) { unlink(place.first); }
   }
 }
 

@@ -1,12 +1,15 @@
 // Cached blocks of prompts, by content. A block that no running request holds stays until its memory is needed; the
 // block that was released first is evicted first, and of one request the tail before the head. An evicted block goes to
-// the first tier below the device; what a full tier evicts goes to the next one. A block is in one place at a time.
+// the first tier below the device; what a full tier evicts goes to the next one. A block is in one place at a time, and
+// perhaps in a store that engines share besides, which then is the last tier.
 #pragma once
 
 #include <cstdint>
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "orrery/serving/remote_store.hpp"
 
 namespace orrery::serving {
 
@@ -16,8 +19,13 @@ class PrefixCache {
   explicit PrefixCache(std::size_t ids = 0, std::vector<std::int64_t> tiers = {})
       : entries_(ids), sizes_(std::move(tiers)), places_(1 + sizes_.size()) {}
 
-  // Number of leading blocks that are cached, on the device or in a tier.
+  // Requires a tier.
+  void share(const RemoteStore& store) { store_ = &store; }
+
+  // Number of leading blocks that are cached, on the device or in a tier; local: without the shared store.
   [[nodiscard]] std::int64_t hits(std::span<const std::uint32_t> blocks) const;
+  [[nodiscard]] std::int64_t local_hits(std::span<const std::uint32_t> blocks) const;
+  [[nodiscard]] bool on_device(std::uint32_t id) const { return entries_[id].place == 0; }
   // Of these, those in a tier.
   [[nodiscard]] std::int64_t in_tier(std::span<const std::uint32_t> blocks, std::size_t tier) const;
 
@@ -30,6 +38,8 @@ class PrefixCache {
   void release(std::span<const std::uint32_t> blocks);
   // Evicts the block that was released first. Requires idle() > 0.
   void evict();
+  // Empties the device and the tiers. Requires held() == 0.
+  void clear();
 
   [[nodiscard]] std::int64_t idle() const { return places_.front().count; }  // on the device and not held
   [[nodiscard]] std::int64_t held() const { return held_; }                  // different blocks that requests hold
@@ -49,7 +59,11 @@ class PrefixCache {
   void unlink(std::uint32_t id);
   void append(std::uint32_t id, std::size_t place);
 
+  [[nodiscard]] bool is_local(std::uint32_t id) const { return entries_[id].place != kNowhere; }
+  [[nodiscard]] bool is_stored(std::uint32_t id) const { return store_ != nullptr && store_->has(id); }
+
   std::vector<Entry> entries_;
+  const RemoteStore* store_ = nullptr;
   std::vector<std::int64_t> sizes_;  // [tier]
   std::vector<Place> places_;        // idle blocks on the device, then tiers: in the order of release
   std::int64_t held_ = 0;

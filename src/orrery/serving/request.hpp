@@ -1,6 +1,7 @@
 // A request to an engine, and what became of it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -57,6 +58,9 @@ struct Workload {
     if (followers.empty()) { return {}; }
     const auto i = static_cast<std::size_t>(request);
     return std::span(followers).subspan(first_follower[i], first_follower[i + 1] - first_follower[i]);
+  }
+  [[nodiscard]] std::size_t number_of_ids() const {
+    return block_ids.empty() ? 0 : std::size_t{*std::max_element(block_ids.begin(), block_ids.end())} + 1;
   }
   [[nodiscard]] std::span<const std::uint32_t> blocks_of(const Request& request) const {
     return std::span(block_ids).subspan(request.first_block, request.blocks);

@@ -45,13 +45,26 @@ void add_deployment(Record<Scenario>& record) {
       .optional("prefill_ep", &S::prefill_ep, "ep of a prefill engine; default: --ep", {.min = 1, .max = kMostDegree})
       .optional("prefill_attention_dp", &S::prefill_attention_dp,
                 "attention_dp of a prefill engine; default: --attention-dp", {.min = 1, .max = kMostDegree})
-      .optional("prefill_cluster", &S::prefill_cluster, "machine of the prefill engines; default: --cluster")
-      .optional("routing", &S::routing, "how requests are distributed over engines")
+      .optional("prefill_cluster", &S::prefill_cluster, "machine of the prefill engines; default: --cluster");
+}
+
+// In front of engines and behind them: routing, admission, tiers of the cache.
+void add_fleet(Record<Scenario>& record) {
+  using S = Scenario;
+  record.optional("routing", &S::routing, "how requests are distributed over engines")
       .optional("signal_age", &S::signal_age, "how old the router's view of the engines may be",
                 {.max = Seconds(3600.0)})
       .optional("admission_limit", &S::admission_limit,
                 "requests that wait or run at a time at most; others are refused; 0: no limit",
                 {.min = 0, .max = kMostRequests})
+      .optional("admission_rate", &S::admission_rate,
+                "requests per second that a token bucket lets pass; others are refused; default: no bucket",
+                {.max = 1e9, .positive = true})
+      .optional("admission_burst", &S::admission_burst, "requests that the bucket lets pass at once; default: 1",
+                {.min = 1, .max = kMostRequests})
+      .optional("admission_wait", &S::admission_wait,
+                "requests are refused while the wait in every queue is predicted to be longer; default: no limit",
+                {.max = Seconds(1e5)})
       .optional("host_cache", &S::host_cache,
                 "host memory of each accelerator for blocks that the prefix cache evicts; 0: they are lost",
                 {.max = Bytes(1e18)})
@@ -61,18 +74,35 @@ void add_deployment(Record<Scenario>& record) {
       .optional("host_cache_latency", &S::host_cache_latency, "of a request's load from host memory",
                 {.max = Seconds(100.0)})
       .optional("remote_cache", &S::remote_cache,
-                "remote memory of each accelerator for blocks that host memory evicts; 0: they are lost",
+                "size of a remote store that all engines share; prompts are written to it when they are computed; "
+                "0: no store",
                 {.max = Bytes(1e18)})
       .optional("remote_cache_bandwidth", &S::remote_cache_bandwidth,
                 "rate at which an accelerator loads them; default: the cluster's outermost links",
                 {.max = BytesPerSecond(1e18), .positive = true})
       .optional("remote_cache_latency", &S::remote_cache_latency, "of a request's load from remote memory",
-                {.max = Seconds(100.0)})
+                {.max = Seconds(100.0)});
+}
+
+void add_scale(Record<Scenario>& record) {
+  using S = Scenario;
+  record
       .optional("autoscale_min", &S::autoscale_min,
-                "engines that are always on; the number follows the load up to --replicas; default: all are on",
+                "engines (disaggregation: decode engines) that are always on; the number follows the load up to "
+                "--replicas; default: all are on",
                 {.min = 1, .max = kMostDegree})
-      .optional("autoscale_target", &S::autoscale_target, "requests that wait or run for each engine that is on",
+      .optional("autoscale_target", &S::autoscale_target, "of the signal, for each engine that is on",
                 {.max = 1e6, .positive = true})
+      .optional("autoscale_signal", &S::autoscale_signal,
+                "what the number of engines follows: requests that wait or run (default), the queue (requests that "
+                "wait), or kv (part of the cache that running requests hold)")
+      .optional("prefill_autoscale_min", &S::prefill_autoscale_min,
+                "prefill engines that are always on; the number follows their load up to --prefill-replicas",
+                {.min = 1, .max = kMostDegree})
+      .optional("prefill_autoscale_target", &S::prefill_autoscale_target, "of the signal, for each prefill engine",
+                {.max = 1e6, .positive = true})
+      .optional("prefill_autoscale_signal", &S::prefill_autoscale_signal,
+                "what the number of prefill engines follows; default: requests")
       .optional("autoscale_interval", &S::autoscale_interval, "time between decisions of the autoscaler",
                 {.max = Seconds(1e5), .positive = true})
       .optional("autoscale_start", &S::autoscale_start, "time from a decision to the first request of an engine",
@@ -138,6 +168,8 @@ const Record<Scenario>& Described<Scenario>::record() {
   static const auto record = [] {
     Record<Scenario> made("serve", "A deployment of an inference engine and its load.");
     add_deployment(made);
+    add_fleet(made);
+    add_scale(made);
     add_load(made);
     return made;
   }();
@@ -161,29 +193,81 @@ Degrees Scenario::prefill_degrees() const {
 
 AutoscaleOptions Scenario::autoscale() const {
   if (!autoscale_min) { return {}; }
-  return {*autoscale_min, autoscale_target.value_or(1.0), ticks_of(autoscale_interval), ticks_of(autoscale_start),
-          ticks_of(autoscale_hold)};
+  return {*autoscale_min,
+          autoscale_target.value_or(1.0),
+          ticks_of(autoscale_interval),
+          ticks_of(autoscale_start),
+          ticks_of(autoscale_hold),
+          autoscale_signal.value_or(ScaleSignal::requests)};
+}
+
+AdmissionOptions Scenario::admission() const {
+  AdmissionOptions options;
+  options.limit = admission_limit;
+  if (admission_rate) { options.period = std::max<Ticks>(1, ticks_of(Seconds(1.0 / *admission_rate))); }
+  options.burst = admission_burst.value_or(1);
+  if (admission_wait) { options.wait = ticks_of(*admission_wait); }
+  return options;
+}
+
+AutoscaleOptions Scenario::prefill_autoscale() const {
+  if (!prefill_autoscale_min) { return {}; }
+  return {*prefill_autoscale_min,       prefill_autoscale_target.value_or(1.0),
+          ticks_of(autoscale_interval), ticks_of(autoscale_start),
+          ticks_of(autoscale_hold),     prefill_autoscale_signal.value_or(ScaleSignal::requests)};
 }
 
 namespace {
 
 constexpr std::int64_t kMostSequences = 100'000'000;
 
-void check_autoscale(const Scenario& scenario, std::vector<Diagnostic>& found) {
-  const auto wrong = [&](const char* flag, std::string message) {
-    found.push_back({{{}, 0, 0, flag}, std::move(message)});
+// The settings of one pool; `flag`: --autoscale or --prefill-autoscale.
+struct PoolScale {
+  std::string flag, replicas;
+  std::int64_t most = 1;
+  std::optional<std::int64_t> least;
+  std::optional<double> target;
+  std::optional<ScaleSignal> signal;
+};
+
+void check_autoscale(const PoolScale& pool, std::vector<Diagnostic>& found) {
+  const auto wrong = [&](const char* setting, std::string message) {
+    found.push_back({{{}, 0, 0, pool.flag + setting}, std::move(message)});
   };
-  const std::int64_t most = scenario.degrees().replicas;
-  if (scenario.autoscale_min && *scenario.autoscale_min > most) {
-    wrong("--autoscale-min",
-          fmt::format("{} is more than the {} engines of --replicas", *scenario.autoscale_min, most));
+  const bool by_cache = pool.signal == ScaleSignal::kv;
+  if (pool.least && *pool.least > pool.most) {
+    wrong("-min", fmt::format("{} is more than the {} engines of {}", *pool.least, pool.most, pool.replicas));
   }
-  if (scenario.autoscale_min && !scenario.autoscale_target) {
-    wrong("--autoscale-target", "is missing: --autoscale-min needs the requests for each engine, for example 32");
+  if (pool.least && !pool.target) {
+    wrong("-target", fmt::format("is missing: {}-min needs the {} for each engine, for example {}", pool.flag,
+                                 by_cache                            ? "part of the cache in use"
+                                 : pool.signal == ScaleSignal::queue ? "requests that wait"
+                                                                     : "requests",
+                                 by_cache                            ? "0.7"
+                                 : pool.signal == ScaleSignal::queue ? "4"
+                                                                     : "32"));
   }
-  if (!scenario.autoscale_min && scenario.autoscale_target) {
-    wrong("--autoscale-target", "has an effect with --autoscale-min only");
+  if (pool.least && pool.target && by_cache && *pool.target > 1.0) {
+    wrong("-target", fmt::format("{} is not a part of the cache: at most 1, for example 0.7", *pool.target));
   }
+  if (!pool.least && pool.target) { wrong("-target", fmt::format("has an effect with {}-min only", pool.flag)); }
+  if (!pool.least && pool.signal) { wrong("-signal", fmt::format("has an effect with {}-min only", pool.flag)); }
+}
+
+void check_autoscale(const Scenario& s, std::vector<Diagnostic>& found) {
+  check_autoscale(
+      {"--autoscale", "--replicas", s.degrees().replicas, s.autoscale_min, s.autoscale_target, s.autoscale_signal},
+      found);
+  if (!s.disaggregated() && (s.prefill_autoscale_min || s.prefill_autoscale_target || s.prefill_autoscale_signal)) {
+    const char* flag = s.prefill_autoscale_min      ? "--prefill-autoscale-min"
+                       : s.prefill_autoscale_target ? "--prefill-autoscale-target"
+                                                    : "--prefill-autoscale-signal";
+    found.push_back({{{}, 0, 0, flag}, "has an effect with --prefill-replicas only"});
+    return;
+  }
+  check_autoscale({"--prefill-autoscale", "--prefill-replicas", s.prefill_replicas, s.prefill_autoscale_min,
+                   s.prefill_autoscale_target, s.prefill_autoscale_signal},
+                  found);
 }
 
 // What stages need of the load.
@@ -275,8 +359,14 @@ std::vector<Diagnostic> problems(const Scenario& scenario) {
   if (!scenario.trace.empty() && scenario.turns > 1) {
     wrong("--turns", "is not valid with --trace; give the sessions as its column session");
   }
-  if (scenario.admission_limit > 0 && scenario.concurrency) {
-    wrong("--admission-limit", "is not valid with --concurrency: there are never more requests than clients");
+  if (scenario.admission().refuses() && scenario.concurrency) {
+    wrong(scenario.admission_limit > 0 ? "--admission-limit"
+          : scenario.admission_rate    ? "--admission-rate"
+                                       : "--admission-wait",
+          "is not valid with --concurrency: there are never more requests than clients");
+  }
+  if (scenario.admission_burst && !scenario.admission_rate) {
+    wrong("--admission-burst", "has an effect with --admission-rate only");
   }
   if (scenario.turn_tokens && scenario.turns == 1) {
     wrong("--turn-tokens", "has an effect with --turns of at least 2 only");

@@ -57,12 +57,19 @@ struct Scenario {
   Routing routing = Routing::least_outstanding;
   Seconds signal_age;
   std::int64_t admission_limit = 0;  // 0: none
-  // Tiers of the prefix cache: of each accelerator.
+  std::optional<double> admission_rate;
+  std::optional<std::int64_t> admission_burst;
+  std::optional<Seconds> admission_wait;
+  // Tiers of the prefix cache: host memory of each accelerator, a store of all engines together.
   Bytes host_cache, remote_cache;
   std::optional<BytesPerSecond> host_cache_bandwidth, remote_cache_bandwidth;
   Seconds host_cache_latency{50e-6}, remote_cache_latency{2e-3};
   std::optional<std::int64_t> autoscale_min;
   std::optional<double> autoscale_target;
+  std::optional<ScaleSignal> autoscale_signal;  // none: requests
+  std::optional<std::int64_t> prefill_autoscale_min;
+  std::optional<double> prefill_autoscale_target;
+  std::optional<ScaleSignal> prefill_autoscale_signal;
   Seconds autoscale_interval{15}, autoscale_start{90}, autoscale_hold{300};
   bool transfer_by_layer = true;
 
@@ -71,6 +78,8 @@ struct Scenario {
   [[nodiscard]] Degrees prefill_degrees() const;
   // Of the only pool, or of decode.
   [[nodiscard]] AutoscaleOptions autoscale() const;
+  [[nodiscard]] AutoscaleOptions prefill_autoscale() const;
+  [[nodiscard]] AdmissionOptions admission() const;
 };
 
 // Errors between fields: no load, two loads, devices that the degrees do not divide.

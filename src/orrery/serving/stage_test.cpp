@@ -64,7 +64,7 @@ RC_GTEST_PROP(Stages, littles_law_holds_in_each_and_requests_are_conserved, ()) 
 // A stage that takes no time changes nothing, bit for bit, in any place and under any admission limit.
 RC_GTEST_PROP(Stages, a_stage_without_time_is_plain_serving, ()) {
   RandomCase c = random_case();
-  if (c.load.clients == 0) { c.fleet.options.admission_limit = *rc::gen::element<std::int64_t>(0, 0, 3); }
+  if (c.load.clients == 0) { c.fleet.options.admission.limit = *rc::gen::element<std::int64_t>(0, 0, 3); }
   c.fleet.options.stations.clear();
   Workload again = c.load;
   const FleetRun plain = c.fleet.run(c.load);

@@ -70,11 +70,31 @@ double needed_part(std::string_view measure) {
 
 double part(double of, double whole) { return whole > 0.0 ? of / whole : 0.0; }
 
-void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, const FleetRun& run, double duration) {
+// What was loaded from tiers that are given: those with a rate.
+void summarise_tiers(results::Serving& result, const std::vector<Pool>& pools, const FleetRun& run) {
   constexpr std::array<const char*, kTiers> kNames = {"host", "remote"};
-  for (const Pool& pool : pools) {
-    for (std::size_t k = result.tiers.size(); k < pool.shape.tiers.size(); ++k) { result.tiers.push_back({kNames[k]}); }
+  for (std::size_t k = 0; k < kTiers; ++k) {
+    results::ServingTier tier{kNames[k], 0, 0.0, {}};
+    bool is_given = false;
+    std::size_t engine = 0;
+    for (const Pool& pool : pools) {
+      is_given = is_given || (k < pool.shape.tiers.size() && pool.shape.tiers[k].token > 0);
+      for (std::int64_t i = 0; i < pool.replicas; ++i) {
+        const EngineTotals& totals = run.engines[engine++];
+        tier.tokens += totals.tier_tokens[k];
+        tier.load_s += totals.tier_s[k];
+      }
+    }
+    if (k + 1 == kTiers) { tier.peak = run.store_peak; }
+    if (is_given) { result.tiers.push_back(std::move(tier)); }
   }
+  for (const EngineTotals& totals : run.engines) {
+    result.loads += totals.loads;
+    result.load_wait_s += totals.load_wait_s;
+  }
+}
+
+void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, const FleetRun& run, double duration) {
   std::size_t engine = 0;
   for (std::size_t p = 0; p < pools.size(); ++p) {
     results::ServingPool& pool = result.pools[p];
@@ -90,10 +110,6 @@ void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, c
       batch += totals.running_integral;
       result.events += totals.events;
       result.preemptions += totals.preemptions;
-      for (std::size_t k = 0; k < pools[p].shape.tiers.size(); ++k) {
-        result.tiers[k].tokens += totals.tier_tokens[k];
-        result.tiers[k].load_s += totals.tier_s[k];
-      }
     }
     pool.kv_mean = part(held / blocks, duration * count);
     pool.utilisation = part(busy, duration * count);
@@ -260,6 +276,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   result.prefix_block_hit_rate = block_hits(load, run, skipped);
   summarise_slo(result, attained, run.refused > 0);
   summarise_pools(result, pools, run, result.duration_s);
+  summarise_tiers(result, pools, run);
   summarise_stages(result, options.stations, run, skipped, result.duration_s);
 }
 

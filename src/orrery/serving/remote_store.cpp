@@ -1,0 +1,34 @@
+#include "orrery/serving/remote_store.hpp"
+
+#include <algorithm>
+
+namespace orrery::serving {
+
+void RemoteStore::remove(std::uint32_t id) {
+  Entry& entry = entries_[id];
+  (entry.previous == kNone ? first_ : entries_[entry.previous].next) = entry.next;
+  (entry.next == kNone ? last_ : entries_[entry.next].previous) = entry.previous;
+  entry = {};
+  --count_;
+}
+
+void RemoteStore::append(std::uint32_t id) {
+  Entry& entry = entries_[id];
+  entry.previous = last_;
+  entry.is_here = true;
+  (last_ == kNone ? first_ : entries_[last_].next) = id;
+  last_ = id;
+  ++count_;
+}
+
+void RemoteStore::write(std::span<const std::uint32_t> blocks) {
+  if (capacity_ <= 0) { return; }
+  for (std::size_t i = blocks.size(); i-- > 0;) {
+    if (has(blocks[i])) { remove(blocks[i]); }
+    if (count_ == capacity_) { remove(first_); }
+    append(blocks[i]);
+  }
+  peak_ = std::max(peak_, count_);
+}
+
+}  // namespace orrery::serving
