@@ -7,6 +7,7 @@
 #include "orrery/config/units_text.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/hardware/expenses.hpp"
+#include "orrery/serving/slo_watch.hpp"
 #include "orrery/serving/summary.hpp"
 
 namespace orrery::serving {
@@ -230,11 +231,11 @@ void add_autoscale(results::Serving& result, const Deployment& deployment, const
 
 }  // namespace
 
-Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
-                                  const std::vector<results::ServiceLevel>& slo, double warm_up, bool each) {
-  const std::vector<Pool> pools = deployment.fleet_pools();
-  auto run = run_fleet(load, pools, deployment.fleet);
-  if (!run) { return tl::make_unexpected(run.error()); }
+namespace {
+
+results::Serving result_of(const Deployment& deployment, const Workload& load, const std::vector<Pool>& pools,
+                           const FleetRun& run, const std::vector<results::ServiceLevel>& slo,
+                           const SummaryOptions& options) {
   results::Serving result;
   result.model = deployment.model.name;
   result.cluster = deployment.pools.back()->inputs().cluster.name;
@@ -245,9 +246,9 @@ Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
     const auto kind = config::EnumNames<StageKind>::value[static_cast<std::size_t>(stage.kind)].second;
     result.stages.push_back({stage.name, std::string(kind), stage.kind == StageKind::tool ? 0 : stage.servers});
   }
-  if (deployment.fleet.admission_limit > 0) { result.refused = run->refused; }
-  summarise(result, load, pools, *run, {warm_up, deployment.request_overhead_s, each});
-  add_autoscale(result, deployment, *run);
+  if (deployment.fleet.admission_limit > 0) { result.refused = run.refused; }
+  summarise(result, load, pools, run, options);
+  add_autoscale(result, deployment, run);
   double usd = 0, watts = 0;
   bool priced = true, powered = true;
   for (const auto& pool : deployment.pools) {
@@ -266,6 +267,40 @@ Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
   if (powered && result.output_tokens_per_s > 0) { result.joules_per_token = watts / result.output_tokens_per_s; }
   result.not_modelled = not_modelled(deployment);
   return result;
+}
+
+}  // namespace
+
+Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
+                                  const std::vector<results::ServiceLevel>& slo, double warm_up, bool each) {
+  const std::vector<Pool> pools = deployment.fleet_pools();
+  auto run = run_fleet(load, pools, deployment.fleet);
+  if (!run) { return tl::make_unexpected(run.error()); }
+  return result_of(deployment, load, pools, *run, slo, {warm_up, deployment.request_overhead_s, each});
+}
+
+Result<WatchedRun> simulate_watched(const Deployment& deployment, Workload& load,
+                                    const std::vector<results::ServiceLevel>& slo, double warm_up,
+                                    bool stops_when_missed) {
+  const std::vector<Pool> pools = deployment.fleet_pools();
+  SloWatch watch(slo, load, warm_up, deployment.request_overhead_s);
+  FleetOptions options = deployment.fleet;
+  if (stops_when_missed && options.admission_limit == 0) {
+    options.stops_after = [&watch](std::int64_t request, const Outcome& outcome) {
+      return watch.is_missed_with(request, outcome);
+    };
+  }
+  auto run = run_fleet(load, pools, options);
+  if (!run) { return tl::make_unexpected(run.error()); }
+  WatchedRun watched;
+  auto engine = run->engines.begin();
+  for (const Pool& pool : pools) {
+    Headroom& headroom = watched.headroom.emplace_back();
+    for (std::int64_t i = 0; i < pool.replicas; ++i) { headroom.add((engine++)->headroom); }
+  }
+  if (run->stopped) { return watched; }
+  watched.result = result_of(deployment, load, pools, *run, slo, {warm_up, deployment.request_overhead_s, false});
+  return watched;
 }
 
 }  // namespace orrery::serving

@@ -25,6 +25,17 @@ std::vector<std::int64_t> tier_blocks(const EngineShape& shape, const Workload& 
 
 }  // namespace
 
+std::optional<EngineLimits> engine_limits(const EngineSettings& settings, const EngineShape& shape) {
+  if (settings.scheduler == Scheduler::static_batch) { return std::nullopt; }
+  EngineLimits limits;
+  limits.sequences = settings.max_sequences * shape.ranks;
+  limits.tokens = settings.max_batched_tokens * shape.ranks;
+  limits.chunk = settings.max_batched_tokens;
+  limits.blocks = shape.blocks;
+  limits.cuts_prompts = settings.chunked_prefill && settings.batch_wait == 0;
+  return limits;
+}
+
 Engine::Engine(const EngineSettings& settings, const EngineShape& shape, StepPrice& price, const Workload& workload,
                std::vector<Outcome>& outcomes)
     : settings_(settings),
@@ -59,6 +70,7 @@ void Engine::take_blocks(std::int64_t count) {
   used_ += count;
   if (count > 0) { left_.take(count); }
   ORRERY_ASSERT(used_ <= shape_.blocks && used_ >= 0);
+  leaves_free(shape_.blocks - used_ - prefixes_.idle() * unit_blocks_);
   while (used_ + prefixes_.idle() * unit_blocks_ > shape_.blocks) { prefixes_.evict(); }
   totals_.peak_blocks = std::max(totals_.peak_blocks, used_);
 }
@@ -137,6 +149,7 @@ void Engine::plan(Ticks now) {
     if (budget >= 0) { admit_waiting(budget, now); }
   }
   preempted = preempted || budget < 0;
+  note_tokens();
   if (!planned_.empty()) {
     start_mixed(now, mixes && decodes_ > 0);
     return;
@@ -149,6 +162,17 @@ void Engine::plan(Ticks now) {
     return;
   }
   ORRERY_ASSERT(waiting_.empty() && prefilling_.empty());
+}
+
+// After an iteration is formed: its tokens, with those of running sequences.
+void Engine::note_tokens() {
+  std::int64_t tokens = settings_.scheduler == Scheduler::mixed ? decodes_ : 0;
+  Headroom& headroom = totals_.headroom;
+  for (const Planned& planned : planned_) {
+    tokens += planned.tokens;
+    headroom.largest_chunk = std::max(headroom.largest_chunk, planned.tokens);
+  }
+  headroom.most_tokens = std::max(headroom.most_tokens, tokens);
 }
 
 // A batch starts when all of the one before have ended. Whole prompts, in one iteration.

@@ -10,11 +10,13 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <queue>
 #include <span>
 #include <vector>
 
 #include "orrery/serving/engine_settings.hpp"
+#include "orrery/serving/headroom.hpp"
 #include "orrery/serving/left_blocks.hpp"
 #include "orrery/serving/prefix_cache.hpp"
 #include "orrery/serving/request.hpp"
@@ -42,6 +44,7 @@ struct EngineTotals {
   double running_integral = 0, block_integral = 0;
   std::array<std::int64_t, kTiers> tier_tokens{};  // loaded from each tier
   std::array<double, kTiers> tier_s{};             // that iterations waited for them
+  Headroom headroom;
 };
 
 enum class Jumps : std::uint8_t { aggregated, stepped };
@@ -58,6 +61,9 @@ struct EngineShape {
   Jumps jumps = Jumps::aggregated;
   bool prefill_only = false;  // of a disaggregated pool: a request leaves with its first token
 };
+
+// None: runs with other limits differ, however far away they are.
+[[nodiscard]] std::optional<EngineLimits> engine_limits(const EngineSettings& settings, const EngineShape& shape);
 
 class Engine {
  public:
@@ -139,6 +145,7 @@ class Engine {
     return workload_.requests[static_cast<std::size_t>(waiting.request)].input + waiting.generated - waiting.kept;
   }
   void take_blocks(std::int64_t count);
+  void note_tokens();
   // Idle blocks of the request's own that it finds again after a preemption: not overwritten since, and whole.
   [[nodiscard]] std::int64_t left_blocks(const Waiting& waiting, std::int64_t shared) const;
   // engine_admission.cpp
@@ -151,7 +158,10 @@ class Engine {
   };
   [[nodiscard]] Offer offer_of(const Waiting& waiting, std::int64_t budget) const;
   [[nodiscard]] std::int64_t found_blocks(const Request& request, const Offer& offer);
-  [[nodiscard]] bool fits(const Waiting& waiting, const Offer& offer) const;
+  [[nodiscard]] bool fits(const Waiting& waiting, const Offer& offer);
+  // Blocks that stay free if the request is admitted; negative: it does not fit.
+  [[nodiscard]] std::int64_t free_after(const Waiting& waiting, const Offer& offer) const;
+  void leaves_free(std::int64_t blocks) { totals_.headroom.least_free = std::min(totals_.headroom.least_free, blocks); }
   [[nodiscard]] std::int64_t free_positions() const;
   void admit(const Waiting& waiting, const Offer& offer, Ticks now);
   void load_from_tiers(std::span<const std::uint32_t> blocks);

@@ -175,7 +175,7 @@ class FleetSimulation {
       const Ticks prompt = prompts_.empty() ? kNever : prompts_.top().at;
       const Ticks answer = answers_.empty() ? kNever : answers_.top().at;
       const Ticks now = std::min({arrival, station, prompt, transfer, engine, answer});
-      if (now == kNever) { break; }
+      if (now == kNever || run_.stopped) { break; }
       if (scale(now)) { continue; }
       if (now > static_cast<Ticks>(kLongestSeconds * kTicksPerSecond)) {
         return fail(
@@ -201,7 +201,7 @@ class FleetSimulation {
       run_.autoscaled.push_back(front.scaler().totals(run_.end));
     }
     run_.stations = stations_.totals();
-    ORRERY_ASSERT(in_system_ == 0);
+    ORRERY_ASSERT(in_system_ == 0 || run_.stopped);
     return std::move(run_);
   }
 
@@ -382,6 +382,9 @@ class FleetSimulation {
     run_.end = now;
     ++ended_;
     count(-1, now);
+    if (options_.stops_after && options_.stops_after(request, run_.outcomes[static_cast<std::size_t>(request)])) {
+      run_.stopped = true;
+    }
     const auto followers = load_.followers_of(request);
     for (const std::uint32_t follower : followers) {
       if (--waits_for_[follower] == 0 && !run_.outcomes[follower].refused) {

@@ -51,6 +51,8 @@ struct FleetOptions {
   std::int64_t admission_limit = 0;      // requests that wait or run at a time; others are refused; 0: no limit
   std::uint64_t seed = 1;
   std::function<bool(std::int64_t done)> keep_going;  // called now and then; false: stop with an error
+  // Called at the end of each request; true: the run stops there, and its totals are those of its beginning.
+  std::function<bool(std::int64_t request, const Outcome& outcome)> stops_after;
 };
 
 struct FleetRun {
@@ -63,6 +65,7 @@ struct FleetRun {
   std::int64_t most_in_system = 0;
   std::int64_t refused = 0;
   double transfer_s = 0;  // exposed transfers, sum over requests
+  bool stopped = false;   // by stops_after
 };
 
 // `pools`: one, or prefill and decode. Sets arrivals of a closed loop in `load`. Errors: a request that no cache holds.
