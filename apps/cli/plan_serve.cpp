@@ -40,8 +40,9 @@ constexpr const char* kFooter = R"(Examples
   orrery plan --task serve --model llama-3.1-70b --cluster dgx-h100 --devices 8 --trace requests.csv --tp 4,8 \
               --slo "ttft_p99=3s" --emit vllm > serve.sh
 
-Every deployment is simulated at the loads of a bisection; the best ones again as whole fleets. With --rate (or --trace
-without --devices) the load is given: the answer is the smallest fleet that serves it; --devices is then a limit.
+Every deployment is simulated at the loads of a bisection, until it cannot be among the best; the best ones again as
+whole fleets. --explain and --json show the front, which takes more simulations. With --rate (or --trace without
+--devices) the load is given: the answer is the smallest fleet that serves it; --devices is then a limit.
 Exit codes: 0 done, 1 no deployment meets the service level, 2 bad input, 3 internal error.
 )";
 
@@ -133,6 +134,7 @@ Result<api::ServePlanRequest> plan_request(const Options& options) {
   request.pools = choices.pools;
   request.objective = choices.objective;
   request.top = static_cast<std::size_t>(choices.top);
+  request.front = choices.explain || options.json;
   request.threads = choices.threads;
   return request;
 }

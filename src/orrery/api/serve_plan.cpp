@@ -210,13 +210,22 @@ Result<ServingPlan> Search::run() {
         infeasible_ > 0 ? fmt::format("no engine can run: {}", why_infeasible_) : "no deployment fits the devices";
     return plan;
   }
-  std::vector<Ranked> ranked = ranked_units(tried_units(), plan);
-  if (ranked.empty()) { return plan; }
+  if (!request_.exhaustive) {
+    if (auto found = answer(plan, true)) { return std::move(*found); }
+  }
+  return std::move(*answer(std::move(plan), false));
+}
+
+std::optional<ServingPlan> Search::answer(ServingPlan plan, bool is_bounded) const {
+  std::vector<Ranked> ranked = ranked_units(is_bounded ? bounded_units() : tried_units(), plan);
+  if (ranked.empty()) { return is_bounded ? std::nullopt : std::optional(std::move(plan)); }
   if (request_.for_traffic) {
     size_for_traffic(std::move(ranked), plan);
     return plan;
   }
-  const auto all = fleets(std::move(ranked), plan);
+  const std::vector<ServingCandidate> all = fleets(std::move(ranked), plan);
+  const bool are_all_whole = plan.best.size() == std::min(request_.top, all.size());
+  if (is_bounded && !are_all_whole) { return std::nullopt; }  // others come up that were given up
   if (plan.best.empty()) {
     plan.nothing = "no whole fleet meets the service level";
   } else {

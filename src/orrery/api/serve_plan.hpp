@@ -30,14 +30,17 @@ struct ServePlanRequest {
   Pools pools = Pools::both;
   ServeObjective objective = ServeObjective::gpu;
   std::size_t top = 5;
+  bool front = true;  // the front of trades is wanted: more simulations
   int threads = 0;
+  bool exhaustive = false;  // every bisection to its end: slower, the same answer
   std::function<void(std::int64_t done, std::int64_t all)> progress;
 };
 
 // Every deployment is simulated as its smallest unit (one engine, or a pair of pools) by bisection of its load; the
-// best ones again as the whole fleet. Pairs of pools are chosen by rate matching first: the 48 that promise most.
-// For a traffic: the 3 x top units that need the fewest accelerators by their highest loads are simulated under the
-// traffic itself, with ever fewer engines as long as the service level holds.
+// best ones again as the whole fleet. Loads that cannot change the answer are left out (docs/models/serving.md). Pairs
+// of pools are chosen by rate matching first: the 48 that promise most. For a traffic: the 3 x top units that need the
+// fewest accelerators by their highest loads are simulated under the traffic itself, with ever fewer engines as long as
+// the service level holds.
 [[nodiscard]] Result<results::ServingPlan> plan_serving(const std::string& data_directory,
                                                         const ServePlanRequest& request);
 

@@ -90,6 +90,62 @@ TEST(ApiServePlan, the_number_of_threads_changes_nothing) {
   EXPECT_EQ(one.simulated_runs, three.simulated_runs);
 }
 
+// The exhaustive search bisects every deployment to the end, and runs every load to the end.
+void expect_the_same_answer(ServePlanRequest request) {
+  const auto bounded = found(request);
+  request.exhaustive = true;
+  const auto whole = found(request);
+  ASSERT_EQ(bounded.best.size(), whole.best.size());
+  for (std::size_t i = 0; i < whole.best.size(); ++i) {
+    EXPECT_EQ(bounded.best[i].text, whole.best[i].text);
+    EXPECT_EQ(bounded.best[i].load, whole.best[i].load);
+    EXPECT_EQ(bounded.best[i].value, whole.best[i].value);
+    EXPECT_EQ(bounded.best[i].max_batched_tokens, whole.best[i].max_batched_tokens);
+    EXPECT_EQ(bounded.best[i].max_sequences, whole.best[i].max_sequences);
+    EXPECT_EQ(bounded.best[i].result.ttft.p99, whole.best[i].result.ttft.p99);
+    EXPECT_EQ(bounded.best[i].result.kv_peak, whole.best[i].result.kv_peak);
+  }
+  ASSERT_EQ(bounded.front.size(), whole.front.size());
+  for (std::size_t i = 0; i < whole.front.size(); ++i) {
+    EXPECT_EQ(bounded.front[i].text, whole.front[i].text);
+    EXPECT_EQ(bounded.front[i].tokens_per_s_per_gpu, whole.front[i].tokens_per_s_per_gpu);
+    EXPECT_EQ(bounded.front[i].tokens_per_s_per_user, whole.front[i].tokens_per_s_per_user);
+  }
+  EXPECT_EQ(bounded.explanation, whole.explanation);
+  EXPECT_EQ(bounded.missed, whole.missed);
+  EXPECT_EQ(bounded.infeasible, whole.infeasible);
+  EXPECT_EQ(bounded.nothing, whole.nothing);
+}
+
+TEST(ApiServePlan, loads_that_are_left_out_do_not_change_the_answer) {
+  ServePlanRequest request = small_search();
+  request.max_batched_tokens = {512, 8192};
+  request.max_sequences = {16, 256};
+  expect_the_same_answer(request);
+  request.base.scenario.slo = "ttft_mean=300ms tpot_mean=15ms e2e_p90=2s";
+  request.top = 1;
+  expect_the_same_answer(request);
+  request.objective = ServeObjective::watt;
+  expect_the_same_answer(request);
+  request.base.scenario.slo = "ttft_p99=1ms";
+  expect_the_same_answer(request);
+}
+
+TEST(ApiServePlan, loads_that_are_left_out_do_not_change_the_smallest_fleet) {
+  ServePlanRequest request = small_search();
+  request.base.scenario.rate = 60.0;
+  request.for_traffic = true;
+  request.devices = 0;
+  request.top = 1;
+  request.tp = {1, 2};
+  request.pp = {1};
+  request.max_sequences = {16, 256};
+  for (const auto objective : {ServeObjective::gpu, ServeObjective::usd}) {
+    request.objective = objective;
+    expect_the_same_answer(request);
+  }
+}
+
 TEST(ApiServePlan, fewer_choices_are_never_better) {
   ServePlanRequest request = small_search();
   request.top = 1;

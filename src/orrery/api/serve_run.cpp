@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include <fmt/format.h>
 
@@ -61,11 +62,13 @@ double horizon_s(const std::vector<results::ServiceLevel>& slo, double output_to
   return horizon;
 }
 
+constexpr double kFewestRequests = 1000;
+
 // Requests of a probe whose number is not given.
 std::int64_t requests_of_probe(const Scenario& scenario, const std::vector<results::ServiceLevel>& slo, double load) {
-  constexpr double kFewest = 1000, kMost = 200'000;
+  constexpr double kMost = 200'000;
   const double wanted = load * horizon_s(slo, static_cast<double>(scenario.osl));
-  return std::llround(std::clamp(wanted, kFewest, kMost));
+  return std::llround(std::clamp(wanted, kFewestRequests, kMost));
 }
 
 }  // namespace
@@ -189,54 +192,88 @@ double load_of(const Scenario& scenario) {
   return scenario.rate.value_or(1.0);
 }
 
+LoadBisection bisection_of(const Scenario& scenario) {
+  constexpr double kLowest = 1.0 / 4096;
+  const double start = load_of(scenario);
+  double lowest = kLowest * start;
+  // Requests that arrive over more time than a simulation may take cannot be tried.
+  if (!scenario.concurrency && scenario.trace.empty()) {
+    const double requests = static_cast<double>(scenario.requests.value_or(static_cast<std::int64_t>(kFewestRequests)));
+    lowest = std::max(lowest, requests / (0.9 * serving::kLongestSeconds));
+  }
+  return {start, lowest, scenario.concurrency.has_value()};
+}
+
+namespace {
+
+// The scenario with the requests of a probe at `load`.
+Scenario at_load(const PreparedServing& prepared, Scenario scenario, double load) {
+  const bool is_open = !scenario.concurrency && !scenario.requests && scenario.trace.empty();
+  if (is_open) { scenario.requests = requests_of_probe(scenario, prepared.slo, load); }
+  if (scenario.concurrency) {
+    scenario.concurrency = std::max<std::int64_t>(1, std::llround(load));
+  } else {
+    scenario.rate = load;
+  }
+  return scenario;
+}
+
+double offered_tokens(const serving::Workload& load) {
+  double tokens = 0;
+  serving::Ticks first = serving::kNever, last = 0;
+  for (const auto& one : load.requests) {
+    tokens += static_cast<double>(one.output);
+    first = std::min(first, one.arrival);
+    last = std::max(last, one.arrival);
+  }
+  return last > first ? tokens / serving::seconds_of(last - first) : std::numeric_limits<double>::infinity();
+}
+
+}  // namespace
+
+Result<LoadTrial> load_trial(const PreparedServing& prepared, const Scenario& scenario, double load, Stops stops) {
+  const Scenario probed = at_load(prepared, scenario, load);
+  ORRERY_TRY(work, serving::workload_of(probed));
+  LoadTrial trial;
+  trial.load = load;
+  trial.offered = offered_tokens(work);
+  ORRERY_TRY(run, serving::simulate_watched(*prepared.deployment, work, prepared.slo, probed.warm_up,
+                                            stops == Stops::when_missed));
+  trial.result = std::move(run.result);
+  trial.headroom = std::move(run.headroom);
+  if (trial.result) { trial.result->load = serving::load_text(probed); }
+  return trial;
+}
+
+Failure no_load_failure(const results::ServingPoint& lowest, bool counts) {
+  std::string reached;
+  for (const auto& level : lowest.result.slo) {
+    if (level.holds()) { continue; }
+    reached +=
+        fmt::format("{}{}_{} {} (limit {})", reached.empty() ? "" : ", ", level.metric, level.measure,
+                    config::format_seconds(Seconds(level.reached_s)), config::format_seconds(Seconds(level.limit_s)));
+  }
+  Failure failure{{{{{}, 0, 0, "--slo"},
+                    fmt::format("no load meets it; nearest, at {} {}: {}", fmt::format("{:.4g}", lowest.load),
+                                counts ? "clients" : "requests/s", reached)}}};
+  failure.answer_is_no = true;
+  return failure;
+}
+
 Result<results::ServingCurve> goodput_curve(const PreparedServing& prepared, const Scenario& scenario) {
   results::ServingCurve curve;
   const bool counts = scenario.concurrency.has_value();
   curve.axis = counts ? "concurrency" : "rate";
-  const bool is_open = !counts && !scenario.requests && scenario.trace.empty();
-  const auto holds = [&](double load) -> Result<bool> {
-    Scenario probed = scenario;
-    if (is_open) { probed.requests = requests_of_probe(scenario, prepared.slo, load); }
-    ORRERY_TRY(point, serving_probe(prepared, std::move(probed), load));
-    const bool good = point.result.meets_slo();
-    curve.points.push_back(std::move(point));
-    return good;
-  };
-  constexpr double kResolution = 1.01, kLowest = 1.0 / 4096, kHighest = 4096;
-  const double start = load_of(scenario);
-  double good = 0, bad = 0, load = start;
-  // Doubles or halves until one load is good and twice that is not.
-  while (good == 0 || bad == 0) {
-    ORRERY_TRY(is_good, holds(load));
-    (is_good ? good : bad) = load;
-    load = is_good ? load * 2 : load / 2;
-    if (counts) { load = std::max(1.0, std::round(load)); }
-    const bool lowest = load < start * kLowest || (counts && bad == 1.0);
-    if ((good == 0 && lowest) || (bad == 0 && load > start * kHighest)) { break; }
+  LoadBisection bisection = bisection_of(scenario);
+  while (const auto load = bisection.next()) {
+    ORRERY_TRY(trial, load_trial(prepared, scenario, *load, Stops::at_the_end));
+    bisection.tell(trial.meets_slo());
+    curve.points.push_back({*load, std::move(*trial.result)});
   }
-  if (good == 0) {
-    const auto& lowest = curve.points.back();
-    std::string reached;
-    for (const auto& level : lowest.result.slo) {
-      if (level.holds()) { continue; }
-      reached +=
-          fmt::format("{}{}_{} {} (limit {})", reached.empty() ? "" : ", ", level.metric, level.measure,
-                      config::format_seconds(Seconds(level.reached_s)), config::format_seconds(Seconds(level.limit_s)));
-    }
-    Failure failure{{{{{}, 0, 0, "--slo"},
-                      fmt::format("no load meets it; nearest, at {} {}: {}", fmt::format("{:.4g}", lowest.load),
-                                  counts ? "clients" : "requests/s", reached)}}};
-    failure.answer_is_no = true;
-    return tl::make_unexpected(std::move(failure));
-  }
-  while (bad > 0 && (counts ? bad - good > 1.0 : bad / good > kResolution)) {
-    const double middle = counts ? std::floor((good + bad) / 2) : std::sqrt(good * bad);
-    ORRERY_TRY(is_good, holds(middle));
-    (is_good ? good : bad) = middle;
-  }
+  if (bisection.good() == 0) { return tl::make_unexpected(no_load_failure(curve.points.back(), counts)); }
   std::sort(curve.points.begin(), curve.points.end(), [](const auto& a, const auto& b) { return a.load < b.load; });
   for (std::size_t i = 0; i < curve.points.size(); ++i) {
-    if (curve.points[i].load == good) { curve.best = i; }
+    if (curve.points[i].load == bisection.good()) { curve.best = i; }
   }
   return curve;
 }

@@ -1,13 +1,16 @@
 // Runs of deployments, for the commands that compare several. Private to the room.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "orrery/api/load_bisection.hpp"
 #include "orrery/api/serve.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/serving/deployment.hpp"
@@ -55,6 +58,29 @@ struct PreparedServing {
 // One point of a curve: the scenario at another rate or number of clients.
 [[nodiscard]] Result<results::ServingPoint> serving_probe(const PreparedServing& prepared, serving::Scenario scenario,
                                                           double load);
+
+// Whether a load meets the service level. A run that misses it is stopped as soon as that is certain.
+struct LoadTrial {
+  double load = 0;
+  double offered =
+      0;  // tokens that are asked for, per second from the first arrival to the last: no run generates more
+  std::optional<results::Serving> result;   // of a run that was not stopped
+  std::vector<serving::Headroom> headroom;  // [pool]
+
+  [[nodiscard]] bool meets_slo() const { return result && result->meets_slo(); }
+};
+
+enum class Stops : std::uint8_t { when_missed, at_the_end };
+
+// As a probe of goodput_curve() at this load.
+[[nodiscard]] Result<LoadTrial> load_trial(const PreparedServing& prepared, const serving::Scenario& scenario,
+                                           double load, Stops stops);
+
+// Where goodput_curve() tries loads.
+[[nodiscard]] LoadBisection bisection_of(const serving::Scenario& scenario);
+
+// No load meets the service level: the failure that names the nearest one, from a run at the lowest load.
+[[nodiscard]] Failure no_load_failure(const results::ServingPoint& lowest, bool counts);
 
 // The rate, or the number of clients, of the scenario; 1 request per second if it has neither.
 [[nodiscard]] double load_of(const serving::Scenario& scenario);

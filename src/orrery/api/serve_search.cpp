@@ -104,6 +104,12 @@ Tried Search::tried(const Unit& unit, std::int64_t units) const {
         {s.output_tokens_per_s / static_cast<double>(s.gpus), 1.0 / s.tpot.mean, s.meets_slo(), text_of(unit, units)});
   }
   auto& best = curve->points[*curve->best];
+  result.candidate = candidate_of(unit, units, best.load, std::move(best.result));
+  return result;
+}
+
+ServingCandidate Search::candidate_of(const Unit& unit, std::int64_t units, double load,
+                                      results::Serving result) const {
   ServingCandidate found;
   found.engine = plain(unit.engine);
   found.engine.replicas *= units;
@@ -114,13 +120,12 @@ Tried Search::tried(const Unit& unit, std::int64_t units) const {
   found.max_batched_tokens = unit.settings.max_batched_tokens;
   found.max_sequences = unit.settings.max_sequences;
   found.units = units;
-  found.gpus = best.result.gpus;
-  found.load = best.load;
+  found.gpus = result.gpus;
+  found.load = load;
   found.text = text_of(unit, units);
-  found.result = std::move(best.result);
+  found.result = std::move(result);
   add_hourly(found);
-  result.candidate = std::move(found);
-  return result;
+  return found;
 }
 
 void Search::report(std::int64_t done) const {
@@ -226,7 +231,7 @@ std::vector<Search::Ranked> Search::ranked_units(std::vector<Tried> all, Serving
       least_excess = one.excess;
     }
   }
-  plan.front = front_of(std::move(trades));
+  if (request_.front) { plan.front = front_of(std::move(trades)); }
   if (ranked.empty()) {
     plan.nothing = nearest.empty() ? fmt::format("no deployment can run: {}", why)
                                    : fmt::format("no deployment meets the service level; {}", nearest);
@@ -236,29 +241,59 @@ std::vector<Search::Ranked> Search::ranked_units(std::vector<Tried> all, Serving
   return ranked;
 }
 
+// The run at the candidate's load may be that of a unit with other limits: the same but for parts of limits.
+ServingCandidate Search::own_result(ServingCandidate candidate, std::size_t unit) const {
+  if (request_.exhaustive) { return candidate; }
+  const ServeRequest request = request_of(units_[unit], 1);
+  const auto prepared = prepare_serving(inputs_, request, &units_[unit].settings);
+  if (!prepared) { return candidate; }
+  if (auto trial = load_trial(*prepared, request.scenario, candidate.load, Stops::at_the_end)) {
+    candidate.result = std::move(*trial->result);
+  }
+  return candidate;
+}
+
+// All copies of a unit at the highest load that they carry together; none if they carry none.
+std::optional<ServingCandidate> Search::whole_fleet(const Ranked& one, std::int64_t& runs) const {
+  const std::int64_t units = one.candidate.units;
+  Unit unit = units_[one.unit];
+  unit.start = one.candidate.load / static_cast<double>(units);
+  const ServeRequest request = request_of(unit, units);
+  const auto prepared = prepare_serving(inputs_, request, &unit.settings);
+  if (!prepared) { return std::nullopt; }
+  LoadBisection bisection = bisection_of(request.scenario);
+  std::optional<results::Serving> best;
+  while (const auto load = bisection.next()) {
+    auto trial = load_trial(*prepared, request.scenario, *load, Stops::when_missed);
+    if (!trial) { return std::nullopt; }
+    ++runs;
+    bisection.tell(trial->meets_slo());
+    if (trial->meets_slo()) { best = std::move(trial->result); }
+  }
+  if (!best) { return std::nullopt; }
+  ServingCandidate found = candidate_of(unit, units, bisection.good(), std::move(*best));
+  found.value = value_of(found);
+  return found;
+}
+
 // The best settings of each combination of degrees; the first `top` of them simulated as whole fleets, then the others.
 std::vector<ServingCandidate> Search::fleets(std::vector<Ranked> ranked, ServingPlan& plan) const {
-  std::vector<ServingCandidate> others;
   std::set<std::string> seen;
-  for (Ranked& one : ranked) {
-    if (!seen.insert(one.candidate.text).second) { continue; }
-    if (plan.best.size() >= request_.top) {
-      others.push_back(std::move(one.candidate));
-      continue;
-    }
-    if (one.candidate.units == 1) {
-      plan.best.push_back(std::move(one.candidate));
-      continue;
-    }
-    Unit unit = units_[one.unit];
-    unit.start = one.candidate.load / static_cast<double>(one.candidate.units);
-    Tried fleet = tried(unit, one.candidate.units);
-    plan.simulated_runs += fleet.runs;
-    if (fleet.candidate) {
-      fleet.candidate->value = value_of(*fleet.candidate);
-      plan.best.push_back(std::move(*fleet.candidate));
-    }
+  std::erase_if(ranked, [&](const Ranked& one) { return !seen.insert(one.candidate.text).second; });
+  const std::size_t top = std::min(request_.top, ranked.size());
+  std::vector<std::optional<ServingCandidate>> whole(top);
+  std::vector<std::int64_t> runs(top, 0);
+  parallel_for(top, request_.threads, [&](std::size_t i) {
+    Ranked& one = ranked[i];
+    const bool is_whole = one.candidate.units == 1;
+    whole[i] = is_whole ? own_result(std::move(one.candidate), one.unit) : whole_fleet(one, runs[i]);
+  });
+  for (std::size_t i = 0; i < top; ++i) {
+    plan.simulated_runs += runs[i];
+    if (whole[i]) { plan.best.push_back(std::move(*whole[i])); }
   }
+  std::vector<ServingCandidate> others;
+  for (std::size_t i = top; i < ranked.size(); ++i) { others.push_back(std::move(ranked[i].candidate)); }
   std::stable_sort(plan.best.begin(), plan.best.end(), is_better);
   std::vector<ServingCandidate> all = plan.best;
   all.insert(all.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));

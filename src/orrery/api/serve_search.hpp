@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "orrery/api/goodput_search.hpp"
 #include "orrery/api/serve_plan.hpp"
 #include "orrery/api/serve_run.hpp"
+#include "orrery/api/shared_trials.hpp"
 
 namespace orrery::api::serve_search {
 
@@ -76,12 +78,27 @@ class Search {
     std::int64_t runs = 0;
   };
   [[nodiscard]] std::vector<Tried> tried_units() const;
+  // serve_bounds.cpp: the same without the loads that cannot change the answer.
+  [[nodiscard]] std::vector<Tried> bounded_units() const;
+  [[nodiscard]] std::vector<GoodputUnit> goodput_units() const;
+  [[nodiscard]] Result<LoadTrial> unit_trial(std::size_t unit, std::size_t kind, double load, Stops stops,
+                                             SharedTrials& shared) const;
+  [[nodiscard]] GoodputKey key_of(std::size_t unit, double load, const results::Serving& result) const;
+  [[nodiscard]] Tried tried_of(std::size_t unit, GoodputKnown known) const;
+  [[nodiscard]] ServingCandidate candidate_of(const Unit& unit, std::int64_t units, double load,
+                                              results::Serving result) const;
+  [[nodiscard]] std::optional<ServingCandidate> whole_fleet(const Ranked& one, std::int64_t& runs) const;
+  [[nodiscard]] ServingCandidate own_result(ServingCandidate candidate, std::size_t unit) const;
   [[nodiscard]] std::vector<Ranked> ranked_units(std::vector<Tried> all, ServingPlan& plan) const;
   [[nodiscard]] std::vector<ServingCandidate> fleets(std::vector<Ranked> ranked, ServingPlan& plan) const;
+  // Ranks units, simulates the best as whole fleets. None: of the units that were bounded too many are not known.
+  [[nodiscard]] std::optional<ServingPlan> answer(ServingPlan plan, bool is_bounded) const;
   void report(std::int64_t done) const;
   [[nodiscard]] std::vector<std::string> explanation(const std::vector<ServingCandidate>& ranked) const;
   // serve_traffic.cpp: the load is given, and the accelerators are wanted.
   [[nodiscard]] double spent(const ServingCandidate& candidate) const;
+  [[nodiscard]] double whole_spent(const ServingCandidate& candidate) const;
+  [[nodiscard]] std::size_t most_sized() const { return 3 * request_.top; }
   [[nodiscard]] std::vector<Ranked> to_size(std::vector<Ranked> ranked) const;
   [[nodiscard]] Result<Sized> smallest(const Ranked& one) const;
   [[nodiscard]] ServingCandidate sized_candidate(const Unit& unit, results::Serving result) const;

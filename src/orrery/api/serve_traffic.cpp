@@ -95,6 +95,11 @@ double Search::spent(const ServingCandidate& c) const {
   return 0.0;
 }
 
+// The same of as many as the traffic needs by the highest load of one.
+double Search::whole_spent(const ServingCandidate& c) const {
+  return spent(c) * std::max(1.0, std::ceil(traffic_ / c.load));
+}
+
 // The units that promise the smallest fleets, the best settings of each combination of degrees.
 std::vector<Search::Ranked> Search::to_size(std::vector<Ranked> ranked) const {
   std::vector<Ranked> chosen;
@@ -102,11 +107,10 @@ std::vector<Search::Ranked> Search::to_size(std::vector<Ranked> ranked) const {
   for (Ranked& one : ranked) {
     if (seen.insert(one.candidate.text).second) { chosen.push_back(std::move(one)); }
   }
-  const auto whole = [&](const Ranked& one) {
-    return spent(one.candidate) * std::max(1.0, std::ceil(traffic_ / one.candidate.load));
-  };
-  std::stable_sort(chosen.begin(), chosen.end(), [&](const Ranked& a, const Ranked& b) { return whole(a) < whole(b); });
-  chosen.resize(std::min(chosen.size(), 3 * request_.top));
+  std::stable_sort(chosen.begin(), chosen.end(), [&](const Ranked& a, const Ranked& b) {
+    return whole_spent(a.candidate) < whole_spent(b.candidate);
+  });
+  chosen.resize(std::min(chosen.size(), most_sized()));
   return chosen;
 }
 

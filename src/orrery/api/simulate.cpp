@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "orrery/api/faster.hpp"
+#include "orrery/api/inputs.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/simulate/class_files.hpp"
 #include "orrery/simulate/flow.hpp"

@@ -158,8 +158,8 @@ struct ExponentialDepth {
   double own, wide;
 };
 
-ExponentialDepth exponential_depth(const Kernel& kernel, const Accelerator& a, double peak) {
-  const double sixteen_bits = a.peak(hardware::Precision::bf16).value();
+ExponentialDepth exponential_depth(const Kernel& kernel, const Accelerator& a, const MatrixPeaks& peaks) {
+  const double peak = peaks.own.value(), sixteen_bits = peaks.bf16.value();
   const double wide_peak = sixteen_bits > 0.0 ? sixteen_bits : peak;
   const bool is_narrow = hardware::element_size(kernel.precision) < Bytes(2.0);
   const double rate = kFlopsPerScore * a.exponential_rate.value();
@@ -167,14 +167,15 @@ ExponentialDepth exponential_depth(const Kernel& kernel, const Accelerator& a, d
   return {is_narrow ? wide * std::max(1.0, peak / wide_peak) : wide, wide};
 }
 
-double attention_seconds(const Kernel& kernel, const Accelerator& a, double peak) {
+double attention_seconds(const Kernel& kernel, const Accelerator& a, const MatrixPeaks& peaks) {
   if (kernel.flops.value() <= 0.0) { return 0.0; }
   const std::int64_t cores = std::max<std::int64_t>(a.cores, 1);
   const std::int64_t rows = attention_rows(kernel.m);
   const std::int64_t blocks = ceil_div(kernel.m, rows);
   const double padding = real(blocks * rows) / real(kernel.m);
   const double portable = kernel.native ? 1.0 : a.portable_attention;
-  const ExponentialDepth depth = exponential_depth(kernel, a, peak);
+  const double peak = peaks.own.value();
+  const ExponentialDepth depth = exponential_depth(kernel, a, peaks);
   const double exponentials =
       (1.0 + portable * depth.own / real(kernel.k)) / (1.0 + portable * depth.wide / kMeasuredHeadDim);
   const double rate = peak * a.attention_efficiency * portable * kernel.rate;
@@ -189,11 +190,11 @@ double attention_seconds(const Kernel& kernel, const Accelerator& a, double peak
   return std::min(whole, balanced * attention_share(kernel, blocks, parts, cores) + reduction);
 }
 
-double compute_seconds(const Kernel& kernel, const Accelerator& a) {
+double compute_seconds(const Kernel& kernel, const Accelerator& a, const MatrixPeaks& peaks) {
   if (kernel.kind != KernelKind::gemm && kernel.kind != KernelKind::attention) { return 0.0; }
-  const double peak = a.peak(kernel.precision).value();
+  const double peak = peaks.own.value();
   if (peak <= 0.0) { return std::numeric_limits<double>::infinity(); }
-  return kernel.kind == KernelKind::gemm ? gemm_seconds(kernel, a, peak) : attention_seconds(kernel, a, peak);
+  return kernel.kind == KernelKind::gemm ? gemm_seconds(kernel, a, peak) : attention_seconds(kernel, a, peaks);
 }
 
 // Loads and arithmetic of a kernel overlap, but not fully: the fourth root of the sum of fourth powers is the longer of
@@ -223,10 +224,22 @@ Bytes memory_traffic(const Kernel& kernel, const Accelerator& accelerator) {
   return Bytes(traffic(kernel, accelerator));
 }
 
+MatrixPeaks matrix_peaks(const Kernel& kernel, const Accelerator& accelerator) {
+  MatrixPeaks peaks;
+  const bool is_attention = kernel.kind == KernelKind::attention;
+  if (is_attention || kernel.kind == KernelKind::gemm) { peaks.own = accelerator.peak(kernel.precision); }
+  if (is_attention) { peaks.bf16 = accelerator.peak(hardware::Precision::bf16); }
+  return peaks;
+}
+
 KernelCost kernel_cost(const Kernel& kernel, const Accelerator& accelerator) {
+  return kernel_cost(kernel, accelerator, matrix_peaks(kernel, accelerator));
+}
+
+KernelCost kernel_cost(const Kernel& kernel, const Accelerator& accelerator, const MatrixPeaks& peaks) {
   if (kernel.kind == KernelKind::none) { return {}; }
   KernelCost cost;
-  cost.compute = Seconds(compute_seconds(kernel, accelerator));
+  cost.compute = Seconds(compute_seconds(kernel, accelerator, peaks));
   cost.memory = Seconds(memory_seconds(kernel, accelerator));
   const bool is_gemm = kernel.kind == KernelKind::gemm;
   const Seconds alone =

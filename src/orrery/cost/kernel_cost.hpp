@@ -20,8 +20,6 @@ struct KernelCost {
   Bound bound = Bound::none;
 };
 
-// In a job the time is that of the slowest node (stragglers: Accelerator::slowdown > 1).
-// Errors: none. A kernel of kind none takes no time; one whose precision the accelerator lacks takes infinite time.
 // Bytes between device memory and the chip. Kernel::bytes; of GEMMs under GemmTraffic::blocked more where no operand
 // fits in the cache.
 [[nodiscard]] Bytes memory_traffic(const hardware::Kernel& kernel, const hardware::Accelerator& accelerator);
@@ -33,6 +31,17 @@ struct KernelCost {
 // (compute^4 + memory^4)^(1/4), seconds: the time of arithmetic and loads that overlap.
 [[nodiscard]] double overlapped_seconds(double compute, double memory);
 
+// Peaks of the matrix units that count for a kernel. They depend on its kind and precision alone.
+struct MatrixPeaks {
+  FlopsPerSecond own, bf16;
+};
+[[nodiscard]] MatrixPeaks matrix_peaks(const hardware::Kernel& kernel, const hardware::Accelerator& accelerator);
+
+// In a job the time is that of the slowest node (stragglers: Accelerator::slowdown > 1).
+// Errors: none. A kernel of kind none takes no time; one whose precision the accelerator lacks takes infinite time.
 [[nodiscard]] KernelCost kernel_cost(const hardware::Kernel& kernel, const hardware::Accelerator& accelerator);
+// The same where the peaks are known: many kernels of one kind and precision.
+[[nodiscard]] KernelCost kernel_cost(const hardware::Kernel& kernel, const hardware::Accelerator& accelerator,
+                                     const MatrixPeaks& peaks);
 
 }  // namespace orrery::cost

@@ -7,6 +7,7 @@
 #include "orrery/config/units_text.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/hardware/expenses.hpp"
+#include "orrery/serving/slo_watch.hpp"
 #include "orrery/serving/summary.hpp"
 
 namespace orrery::serving {
@@ -348,11 +349,11 @@ void add_expenses(results::Serving& result, const Deployment& deployment, const 
 
 }  // namespace
 
-Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
-                                  const std::vector<results::ServiceLevel>& slo, double warm_up, bool each) {
-  const std::vector<Pool> pools = deployment.fleet_pools();
-  auto run = run_fleet(load, pools, deployment.fleet);
-  if (!run) { return tl::make_unexpected(run.error()); }
+namespace {
+
+results::Serving result_of(const Deployment& deployment, const Workload& load, const std::vector<Pool>& pools,
+                           const FleetRun& run, const std::vector<results::ServiceLevel>& slo,
+                           const SummaryOptions& options) {
   results::Serving result;
   result.model = deployment.model.name;
   result.cluster = deployment.pools.back()->inputs().cluster.name;
@@ -360,14 +361,50 @@ Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
   result.slo = slo;
   for (const auto& pool : deployment.pools) { result.pools.push_back(pool->described()); }
   add_stage_results(result, deployment);
-  if (deployment.fleet.admission.refuses()) { result.refused = run->refused; }
-  summarise(result, load, pools, *run, {warm_up, deployment.request_overhead_s, each, deployment.fleet.stations});
-  add_expenses(result, deployment, pools, *run);
+  if (deployment.fleet.admission.refuses()) { result.refused = run.refused; }
+  summarise(result, load, pools, run, options);
+  add_expenses(result, deployment, pools, run);
   result.not_modelled = not_modelled(deployment);
   if (load.branches > 1) {
     result.not_modelled.emplace_back("branches that fork from each other (trees, beam search)");
   }
   return result;
+}
+
+}  // namespace
+
+Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
+                                  const std::vector<results::ServiceLevel>& slo, double warm_up, bool each) {
+  const std::vector<Pool> pools = deployment.fleet_pools();
+  auto run = run_fleet(load, pools, deployment.fleet);
+  if (!run) { return tl::make_unexpected(run.error()); }
+  return result_of(deployment, load, pools, *run, slo,
+                   {warm_up, deployment.request_overhead_s, each, deployment.fleet.stations});
+}
+
+Result<WatchedRun> simulate_watched(const Deployment& deployment, Workload& load,
+                                    const std::vector<results::ServiceLevel>& slo, double warm_up,
+                                    bool stops_when_missed) {
+  const std::vector<Pool> pools = deployment.fleet_pools();
+  SloWatch watch(slo, load, warm_up, deployment.request_overhead_s);
+  FleetOptions options = deployment.fleet;
+  if (stops_when_missed && !options.admission.refuses() && load.branches <= 1) {
+    options.stops_after = [&watch](std::int64_t request, const Outcome& outcome) {
+      return watch.is_missed_with(request, outcome);
+    };
+  }
+  auto run = run_fleet(load, pools, options);
+  if (!run) { return tl::make_unexpected(run.error()); }
+  WatchedRun watched;
+  auto engine = run->engines.begin();
+  for (const Pool& pool : pools) {
+    Headroom& headroom = watched.headroom.emplace_back();
+    for (std::int64_t i = 0; i < pool.replicas; ++i) { headroom.add((engine++)->headroom); }
+  }
+  if (run->stopped) { return watched; }
+  watched.result = result_of(deployment, load, pools, *run, slo,
+                             {warm_up, deployment.request_overhead_s, false, deployment.fleet.stations});
+  return watched;
 }
 
 }  // namespace orrery::serving

@@ -52,6 +52,7 @@ class BuiltPool {
   [[nodiscard]] const EngineMemory& memory() const { return memory_; }
   // Copies of experts that the ranks of an engine hold, besides one each.
   [[nodiscard]] std::int64_t redundant_experts() const { return redundant_experts_; }
+  [[nodiscard]] std::optional<EngineLimits> limits() const { return engine_limits(inputs_.settings, shape_); }
   void set_replicas(std::int64_t replicas) { inputs_.degrees.replicas = replicas; }
 
  private:
@@ -101,5 +102,15 @@ void add_stage(Deployment& deployment, Stage stage, const hardware::Accelerator*
 [[nodiscard]] Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
                                                 const std::vector<results::ServiceLevel>& slo, double warm_up,
                                                 bool each = false);
+
+// A run that may have been stopped, because it missed the service level for certain: no result then.
+struct WatchedRun {
+  std::optional<results::Serving> result;
+  std::vector<Headroom> headroom;  // [pool]
+};
+
+[[nodiscard]] Result<WatchedRun> simulate_watched(const Deployment& deployment, Workload& load,
+                                                  const std::vector<results::ServiceLevel>& slo, double warm_up,
+                                                  bool stops_when_missed);
 
 }  // namespace orrery::serving

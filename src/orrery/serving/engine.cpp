@@ -20,6 +20,17 @@ std::vector<std::int64_t> tier_blocks(const EngineShape& shape, const Workload& 
 
 }  // namespace
 
+std::optional<EngineLimits> engine_limits(const EngineSettings& settings, const EngineShape& shape) {
+  if (settings.scheduler == Scheduler::static_batch || !shape.tiers.empty()) { return std::nullopt; }
+  EngineLimits limits;
+  limits.sequences = settings.max_sequences * shape.ranks;
+  limits.tokens = settings.max_batched_tokens * shape.ranks;
+  limits.chunk = settings.max_batched_tokens;
+  limits.blocks = shape.blocks;
+  limits.cuts_prompts = settings.chunked_prefill && settings.batch_wait == 0;
+  return limits;
+}
+
 Engine::Engine(const EngineSettings& settings, const EngineShape& shape, StepPrice& price, const Workload& workload,
                std::vector<Outcome>& outcomes)
     : settings_(settings),
@@ -66,6 +77,7 @@ void Engine::take_blocks(std::int64_t count) {
   used_ += count;
   if (count > 0) { left_.take(count); }
   ORRERY_ASSERT(used_ <= shape_.blocks && used_ >= 0);
+  leaves_free(shape_.blocks - used_ - prefixes_.idle() * unit_blocks_);
   while (used_ + prefixes_.idle() * unit_blocks_ > shape_.blocks) { prefixes_.evict(); }
   totals_.peak_blocks = std::max(totals_.peak_blocks, used_);
 }
@@ -163,6 +175,7 @@ void Engine::plan(Ticks now) {
     if (!settled && budget >= 0) { admit_waiting(budget, now); }
   }
   preempted = preempted || budget < 0;
+  note_tokens();
   if (!planned_.empty()) {
     start_mixed(now, mixes && decodes_ > 0);
     return;
@@ -177,6 +190,17 @@ void Engine::plan(Ticks now) {
   }
   ORRERY_ASSERT(prefilling_.empty() && (waiting_.empty() || !loading_.empty()));
   if (!loading_.empty()) { end_ = loading_.front().at; }
+}
+
+// After an iteration is formed: its tokens, with those of running sequences.
+void Engine::note_tokens() {
+  std::int64_t tokens = settings_.scheduler == Scheduler::mixed ? decodes_ : 0;
+  Headroom& headroom = totals_.headroom;
+  for (const Planned& planned : planned_) {
+    tokens += planned.tokens;
+    headroom.largest_chunk = std::max(headroom.largest_chunk, planned.tokens);
+  }
+  headroom.most_tokens = std::max(headroom.most_tokens, tokens);
 }
 
 // A batch starts when all of the one before have ended. Whole prompts, in one iteration.

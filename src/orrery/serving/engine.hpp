@@ -16,11 +16,13 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <queue>
 #include <span>
 #include <vector>
 
 #include "orrery/serving/engine_settings.hpp"
+#include "orrery/serving/headroom.hpp"
 #include "orrery/serving/left_blocks.hpp"
 #include "orrery/serving/prefix_cache.hpp"
 #include "orrery/serving/remote_store.hpp"
@@ -52,6 +54,7 @@ struct EngineTotals {
   std::array<double, kTiers> tier_s{};             // that links were in use for them
   std::int64_t loads = 0;                          // of requests that waited for blocks
   double load_wait_s = 0;                          // sum of these waits
+  Headroom headroom;
 };
 
 enum class Jumps : std::uint8_t { aggregated, stepped };
@@ -68,6 +71,9 @@ struct EngineShape {
   Jumps jumps = Jumps::aggregated;
   bool prefill_only = false;  // of a disaggregated pool: a request leaves with its first token
 };
+
+// None: runs with other limits differ, however far away they are.
+[[nodiscard]] std::optional<EngineLimits> engine_limits(const EngineSettings& settings, const EngineShape& shape);
 
 class Engine {
  public:
@@ -177,6 +183,7 @@ class Engine {
     return workload_.requests[static_cast<std::size_t>(workload_.request_of(sequence))].arrival;
   }
   void take_blocks(std::int64_t count);
+  void note_tokens();
   // Idle blocks of the request's own that it finds again after a preemption: not overwritten since, and whole.
   [[nodiscard]] std::int64_t left_blocks(const Waiting& waiting, std::int64_t shared) const;
   // engine_admission.cpp
@@ -189,7 +196,10 @@ class Engine {
   };
   [[nodiscard]] Offer offer_of(const Waiting& waiting, std::int64_t budget) const;
   [[nodiscard]] std::int64_t found_blocks(const Request& request, const Offer& offer);
-  [[nodiscard]] bool fits(const Waiting& waiting, const Offer& offer) const;
+  [[nodiscard]] bool fits(const Waiting& waiting, const Offer& offer);
+  // Blocks that stay free if the request is admitted; negative: it does not fit.
+  [[nodiscard]] std::int64_t free_after(const Waiting& waiting, const Offer& offer) const;
+  void leaves_free(std::int64_t blocks) { totals_.headroom.least_free = std::min(totals_.headroom.least_free, blocks); }
   [[nodiscard]] std::int64_t free_positions() const;
   void admit(const Waiting& waiting, const Offer& offer, Ticks now);
   void admit_waiting(std::int64_t budget, Ticks now);

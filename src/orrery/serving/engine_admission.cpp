@@ -71,18 +71,27 @@ std::int64_t Engine::left_blocks(const Waiting& waiting, std::int64_t shared) co
   return std::max<std::int64_t>(0, std::min(left_.of(waiting.request), most));
 }
 
-bool Engine::fits(const Waiting& waiting, const Offer& offer) const {
-  const std::int64_t need = offer.own_blocks + offer.new_shared * unit_blocks_;
-  if (need > available()) { return false; }
+bool Engine::fits(const Waiting& waiting, const Offer& offer) {
+  const std::int64_t free = free_after(waiting, offer);
+  leaves_free(free);
+  return free >= 0;
+}
+
+std::int64_t Engine::free_after(const Waiting& waiting, const Offer& offer) const {
+  const std::int64_t need = offer.own_blocks + offer.new_shared * unit_blocks_, free = available() - need;
+  if (free < 0) { return free; }
   const Request& request = workload_.requests[static_cast<std::size_t>(waiting.request)];
   if (settings_.reserve == Reserve::whole) {
-    const std::int64_t others = committed_ - (waiting.held > 0 ? blocks_of(request.input + request.output) : 0);
-    return others + blocks_of(request.input + request.output) <= shape_.blocks;
+    const std::int64_t whole = blocks_of(request.input + request.output);
+    const std::int64_t others = committed_ - (waiting.held > 0 ? whole : 0);
+    return std::min(free, shape_.blocks - others - whole);
   }
-  if (settings_.reserve != Reserve::estimate) { return true; }
+  if (settings_.reserve != Reserve::estimate || running() == 0) { return free; }
   const double rest = static_cast<double>(ungenerated_ - decodes_ * step_ + request.output - waiting.generated);
   const auto positions = static_cast<double>(need * settings_.block_tokens);
-  return running() == 0 || positions + settings_.reserve_ratio * rest <= static_cast<double>(free_positions());
+  const double wanted = positions + settings_.reserve_ratio * rest, left = static_cast<double>(free_positions());
+  if (!(wanted <= left)) { return -1; }
+  return std::min(free, static_cast<std::int64_t>((left - wanted) / real(settings_.block_tokens)));
 }
 
 // Positions that are not in use, those in partly filled blocks included. Unlike the number of free blocks it falls with
@@ -149,6 +158,7 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
   waits_since_ = -1;
   admitted_.push_back({slot, s.admission});
   prefilling_.push_back(slot);
+  totals_.headroom.most_sequences = std::max(totals_.headroom.most_sequences, running());
   planned_.push_back({slot, offer.tokens});
 }
 
@@ -209,6 +219,7 @@ std::int64_t Engine::continue_prompts(std::int64_t budget) {
     std::int64_t tokens = std::min({s.target - s.computed, budget, settings_.max_batched_tokens});
     if (settings_.long_prefill_threshold > 0) { tokens = std::min(tokens, settings_.long_prefill_threshold); }
     const std::int64_t need = blocks_of(s.computed + tokens - s.shared) - s.blocks;
+    leaves_free(available() - need);
     while (need > available()) {
       if (drop_holder(0)) { continue; }
       const bool itself = last_admitted() == slot;
@@ -228,6 +239,7 @@ std::int64_t Engine::continue_prompts(std::int64_t budget) {
 // Blocks of the next token of every decoding sequence. True if others had to leave.
 bool Engine::make_room_for_decodes() {
   bool preempted = false;
+  leaves_free(available() - growing(step_));
   while (growing(step_) > available()) {
     if (!drop_holder(0)) { preempt_last(); }
     preempted = true;

@@ -61,7 +61,7 @@ class FleetSimulation {
       // Not a list, which goes through memory: this line runs for every event.
       const Ticks now =
           std::min(std::min(std::min(arrival, station), std::min(prompt, transfer)), std::min(engine, answer));
-      if (now == kNever) { break; }
+      if (now == kNever || run_.stopped) { break; }
       if (scale(now)) { continue; }
       if (now > static_cast<Ticks>(kLongestSeconds * kTicksPerSecond)) {
         return fail(
@@ -83,14 +83,15 @@ class FleetSimulation {
     }
     for (Front& front : fronts_) {
       for (std::size_t i = 0; i < front.size(); ++i) {
-        ORRERY_ASSERT(front.engine(i).outstanding() == 0 && front.engine(i).used_blocks() == 0);
+        const Engine& engine = front.engine(i);
+        ORRERY_ASSERT(run_.stopped || (engine.outstanding() == 0 && engine.used_blocks() == 0));
         run_.engines.push_back(front.engine(i).totals());
       }
       run_.autoscaled.push_back(front.scaler().totals(run_.end));
     }
     run_.stations = stations_.totals();
     if (store_) { run_.store_peak = static_cast<double>(store_->peak()) / static_cast<double>(store_->capacity()); }
-    ORRERY_ASSERT(in_system_ == 0);
+    ORRERY_ASSERT(in_system_ == 0 || run_.stopped);
     return std::move(run_);
   }
 
@@ -307,6 +308,9 @@ class FleetSimulation {
     run_.end = now;
     ++ended_;
     count(-1, now);
+    if (options_.stops_after && options_.stops_after(request, run_.outcomes[static_cast<std::size_t>(request)])) {
+      run_.stopped = true;
+    }
     const auto followers = load_.followers_of(request);
     if (!followers.empty() && stations_.has(StagePlace::between_turns)) {
       stations_.arrive(StagePlace::between_turns, request, now);

@@ -53,6 +53,8 @@ struct FleetOptions {
   AdmissionOptions admission;            // of open loops only
   std::uint64_t seed = 1;
   std::function<bool(std::int64_t done)> keep_going;  // called now and then; false: stop with an error
+  // Called at the end of each request; true: the run stops there, and its totals are those of its beginning.
+  std::function<bool(std::int64_t request, const Outcome& outcome)> stops_after;
 };
 
 struct FleetRun {
@@ -66,6 +68,7 @@ struct FleetRun {
   std::int64_t refused = 0;
   double store_peak = 0;  // part of the shared store that was in use
   double transfer_s = 0;  // exposed transfers, sum over requests
+  bool stopped = false;   // by stops_after
 };
 
 // `pools`: one, or prefill and decode. Sets arrivals of a closed loop in `load`. Errors: a request that no cache holds.

@@ -225,27 +225,43 @@ DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
 
 // ---- prompts ----
 
-void ProgramPrice::find_prompt_cores() {
-  const auto each = [&](const parallel::Program& program, const auto& visit) {
-    for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
-      const auto& chunk = program.program_of(program.class_of(stage).chunks.front());
-      for (const auto& use : chunk.forward) {
-        for (const auto& item : program.block(use.work).items) {
-          if (is_attention(item)) { visit(item.kernel()->kernel, static_cast<double>(use.repeat)); }
-        }
+// The attention of prompts in every stage, in order.
+void ProgramPrice::each_prompt_core(const parallel::Program& program,
+                                    const std::function<void(const hardware::Kernel&, double repeat)>& visit) const {
+  for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
+    const auto& chunk = program.program_of(program.class_of(stage).chunks.front());
+    for (const auto& use : chunk.forward) {
+      for (const auto& item : program.block(use.work).items) {
+        if (is_attention(item)) { visit(item.kernel()->kernel, static_cast<double>(use.repeat)); }
       }
     }
-  };
-  each(lower(1, 1), [&](const hardware::Kernel& kernel, double repeat) {
-    prompt_cores_.push_back({kernel, repeat, kernel.flops.value() / causal_pairs(1.0, 0.0), 0.0, {}});
+  }
+}
+
+void ProgramPrice::find_prompt_cores() {
+  each_prompt_core(lower(1, 1), [&](const hardware::Kernel& kernel, double repeat) {
+    PromptCore core;
+    core.kernel = kernel;
+    core.repeat = repeat;
+    core.flops_per_pair = kernel.flops.value() / causal_pairs(1.0, 0.0);
+    core.peaks = cost::matrix_peaks(kernel, fabric_.cluster().accelerator);
+    prompt_cores_.push_back(core);
   });
   const Table& one = table(1);
   for (std::size_t i = 0; i < prompt_cores_.size() && prompt_cores_.size() == one.cores.size(); ++i) {
     prompt_cores_[i].kept = one.cores[i].launch.growth.bytes;
   }
-  if (model_.sliding_window == 0) { return; }
+  if (model_.sliding_window != 0) { find_windows(); }
+  for (std::size_t i = 1; i < prompt_cores_.size(); ++i) {
+    const PromptCore &before = prompt_cores_[i - 1], &core = prompt_cores_[i];
+    prompt_cores_[i].is_like_before =
+        core.kernel == before.kernel && core.window == before.window && core.kept == before.kept;
+  }
+}
+
+void ProgramPrice::find_windows() {
   std::size_t i = 0;
-  each(lower(1, kLongPrompt), [&](const hardware::Kernel& kernel, double) {
+  each_prompt_core(lower(1, kLongPrompt), [&](const hardware::Kernel& kernel, double) {
     PromptCore& core = prompt_cores_[i++];
     const double length = static_cast<double>(kLongPrompt), pairs = kernel.flops.value() / core.flops_per_pair;
     const double root = std::sqrt(std::max(0.0, length * length - 2.0 * pairs));
@@ -253,28 +269,36 @@ void ProgramPrice::find_prompt_cores() {
   });
 }
 
-// Attention of parts of prompts: one kernel for each kind of layer, with as many queries and keys as the mean part has.
-Seconds ProgramPrice::prompt_time(std::span<const Chunk> chunks) const {
-  if (chunks.empty()) { return {}; }
+Seconds ProgramPrice::core_of_prompts(PromptCore& core, std::span<const Chunk> chunks) const {
   const auto count = static_cast<std::int64_t>(chunks.size());
   const double share = real(ceil_div(count, plan_.dp)) / real(count);  // of the rank with most
-  Seconds time;
-  for (const PromptCore& core : prompt_cores_) {
-    double pairs = 0.0, tokens = 0.0, seen = 0.0;
-    for (const Chunk& chunk : chunks) {
-      const auto own = static_cast<double>(chunk.tokens), context = static_cast<double>(chunk.context);
-      pairs += causal_pairs(context + own, core.window) - causal_pairs(context, core.window);
-      tokens += own;
-      seen += core.window > 0.0 ? std::min(context, core.window) : context;
-    }
-    hardware::Kernel kernel = core.kernel;
-    const auto mean = [&](double sum) { return std::max<std::int64_t>(1, std::llround(sum / real(count))); };
-    kernel.batch *= ceil_div(count, plan_.dp);
-    kernel.m = mean(tokens);
-    kernel.n = mean(tokens + seen);
-    kernel.flops = Flops(share * core.flops_per_pair * pairs);
-    kernel.bytes = share * (tokens * core.kernel.bytes + seen * core.kept);
-    time += core.repeat * cost::kernel_cost(kernel, fabric_.cluster().accelerator).time;
+  double pairs = 0.0, tokens = 0.0, seen = 0.0;
+  for (const Chunk& chunk : chunks) {
+    const auto own = static_cast<double>(chunk.tokens), context = static_cast<double>(chunk.context);
+    pairs += causal_pairs(context + own, core.window) - causal_pairs(context, core.window);
+    tokens += own;
+    seen += core.window > 0.0 ? std::min(context, core.window) : context;
+  }
+  if (count == core.prompts && pairs == core.pairs && tokens == core.tokens && seen == core.seen) { return core.time; }
+  core.prompts = count, core.pairs = pairs, core.tokens = tokens, core.seen = seen;
+  hardware::Kernel kernel = core.kernel;
+  const auto mean = [&](double sum) { return std::max<std::int64_t>(1, std::llround(sum / real(count))); };
+  kernel.batch *= ceil_div(count, plan_.dp);
+  kernel.m = mean(tokens);
+  kernel.n = mean(tokens + seen);
+  kernel.flops = Flops(share * core.flops_per_pair * pairs);
+  kernel.bytes = share * (tokens * core.kernel.bytes + seen * core.kept);
+  core.time = cost::kernel_cost(kernel, fabric_.cluster().accelerator, core.peaks).time;
+  return core.time;
+}
+
+// Attention of parts of prompts: one kernel for each kind of layer, with as many queries and keys as the mean part has.
+Seconds ProgramPrice::prompt_time(std::span<const Chunk> chunks) {
+  if (chunks.empty()) { return {}; }
+  Seconds time, of_core;
+  for (PromptCore& core : prompt_cores_) {
+    if (!core.is_like_before) { of_core = core_of_prompts(core, chunks); }
+    time += core.repeat * of_core;
   }
   return time;
 }

@@ -9,12 +9,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "orrery/cost/kernel_cost.hpp"
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/hardware/stack.hpp"
 #include "orrery/network/fabric.hpp"
@@ -89,6 +91,12 @@ class ProgramPrice final : public StepPrice {
     double repeat = 0;
     double flops_per_pair = 0, window = 0;  // window 0: none
     Bytes kept;                             // bytes of a position in the cache
+    cost::MatrixPeaks peaks;
+    // The last one that was priced: prompts of one length are cut in the same way again and again.
+    std::int64_t prompts = 0;
+    double pairs = 0, tokens = 0, seen = 0;
+    Seconds time;
+    bool is_like_before = false;  // but for `repeat`, that of the core before it: another stage, or kind of layer
   };
 
   [[nodiscard]] parallel::Job job_of(std::int64_t per_rank, std::int64_t prompt) const;
@@ -100,12 +108,16 @@ class ProgramPrice final : public StepPrice {
   [[nodiscard]] Seconds kernel_time(std::string_view name, parallel::KernelLaunch launch) const;
   void add_stage(Table& table, const parallel::Program& program, const parallel::ChunkProgram& chunk);
   void find_prompt_cores();
+  void find_windows();
+  void each_prompt_core(const parallel::Program& program,
+                        const std::function<void(const hardware::Kernel&, double repeat)>& visit) const;
   [[nodiscard]] Seconds core_time(const Table& table, std::int64_t context) const;
   [[nodiscard]] Ticks core_at(Table& table, std::size_t octave);
   [[nodiscard]] DecodeLine core_line(std::int64_t sequences, std::int64_t contexts);
   [[nodiscard]] Seconds linear_time(std::int64_t tokens);
   [[nodiscard]] Seconds expert_time(std::int64_t tokens);
-  [[nodiscard]] Seconds prompt_time(std::span<const Chunk> chunks) const;
+  [[nodiscard]] Seconds core_of_prompts(PromptCore& core, std::span<const Chunk> chunks) const;
+  [[nodiscard]] Seconds prompt_time(std::span<const Chunk> chunks);
 
   const workload::Model& model_;
   const hardware::Stack& stack_;

@@ -9,34 +9,11 @@
 
 #include "orrery/config/units_text.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/serving/request_times.hpp"
 
 namespace orrery::serving {
 
 namespace {
-
-// The value that a part `p` of sorted values does not exceed: nearest rank.
-// Place of the percentile's nearest rank among `count` sorted values.
-std::ptrdiff_t rank_of(std::size_t count, double p) {
-  return static_cast<std::ptrdiff_t>(std::max(1.0, std::ceil(p * static_cast<double>(count)))) - 1;
-}
-
-// Times of one request, in seconds.
-struct Times {
-  double queue, prefill, ttft, tpot, e2e;
-};
-
-// `ending`, `end`: the sequence that ends last; the request itself without branches. TPOT is that sequence's.
-Times times_of(const Request& request, const Outcome& outcome, const Request& ending, const Outcome& end,
-               double overhead) {
-  Times times{};
-  times.queue = seconds_of(outcome.scheduled - outcome.ready);
-  times.prefill = seconds_of(outcome.first - outcome.scheduled);
-  times.ttft = seconds_of(outcome.first - request.arrival) + overhead;
-  times.e2e = seconds_of(outcome.answered - request.arrival) + overhead;
-  const auto later = static_cast<double>(ending.output - 1);
-  times.tpot = ending.output > 1 ? seconds_of(end.last - end.first) / later : 0.0;
-  return times;
-}
 
 results::ServedRequest served_request(const Request& request, const Outcome& outcome, const Outcome& end) {
   results::ServedRequest served;
@@ -64,9 +41,7 @@ results::ServedRequest refused_request(const Request& request) {
 
 // The part of requests that must be within a limit on a percentile, if those that are refused never are. A mean has no
 // value then.
-double needed_part(std::string_view measure) {
-  return measure == "p50" ? 0.5 : measure == "p90" ? 0.9 : measure == "p99" ? 0.99 : 1.0;
-}
+double needed_part(std::string_view measure) { return measure == "mean" ? 1.0 : part_within(measure); }
 
 double part(double of, double whole) { return whole > 0.0 ? of / whole : 0.0; }
 
@@ -199,7 +174,7 @@ results::Distribution distribution_of(std::vector<double> values) {
   d.mean /= static_cast<double>(values.size());
   auto from = values.begin();  // percentiles rise, so what is before the last one is not looked at again
   const auto next = [&](double p) {
-    const auto at = values.begin() + rank_of(values.size(), p);
+    const auto at = values.begin() + nearest_rank(values.size(), p);
     std::nth_element(from, at, values.end());
     from = at;
     return *at;
@@ -214,7 +189,7 @@ results::Distribution distribution_of(std::vector<double> values) {
 void summarise(results::Serving& result, const Workload& load, const std::vector<Pool>& pools, const FleetRun& run,
                const SummaryOptions& options) {
   const auto count = static_cast<std::size_t>(load.arriving());
-  const auto skipped = std::min(count - 1, static_cast<std::size_t>(options.warm_up * static_cast<double>(count)));
+  const std::size_t skipped = warm_up_requests(count, options.warm_up);
   std::vector<double> ttft, tpot, e2e, queue, prefill;
   double prompts = 0, cached = 0, outputs = 0, inputs = 0;
   std::int64_t good = 0;
@@ -236,7 +211,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
     result.recomputed_tokens += outcome.recomputed;
     if (options.each) { result.each.push_back(served_request(request, outcome, end)); }
     if (i < skipped) { continue; }
-    const Times times = times_of(request, outcome, ending, end, options.request_overhead_s);
+    const RequestTimes times = times_of(request, outcome, ending, end, options.request_overhead_s);
     ttft.push_back(times.ttft);
     e2e.push_back(times.e2e);
     queue.push_back(times.queue);
@@ -247,7 +222,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
     bool all = true;
     for (std::size_t k = 0; k < result.slo.size(); ++k) {
       const auto& level = result.slo[k];
-      const double time = level.metric == "ttft" ? times.ttft : level.metric == "tpot" ? times.tpot : times.e2e;
+      const double time = times.of(level.metric);
       const bool within = time <= level.limit_s;
       attained[k] += within ? 1 : 0;
       all = all && within;

@@ -1,0 +1,51 @@
+// Times of one request, and the rank of a percentile: what summaries and service levels count. Private to the room.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <string_view>
+
+#include "orrery/serving/request.hpp"
+
+namespace orrery::serving {
+
+// In seconds.
+struct RequestTimes {
+  double queue = 0, prefill = 0, ttft = 0, tpot = 0, e2e = 0;
+
+  // Of a metric of a service level.
+  [[nodiscard]] double of(std::string_view metric) const {
+    return metric == "ttft" ? ttft : metric == "tpot" ? tpot : e2e;
+  }
+};
+
+// `ending`, `end`: the sequence that ends last; the request itself without branches. TPOT is that sequence's.
+[[nodiscard]] inline RequestTimes times_of(const Request& request, const Outcome& outcome, const Request& ending,
+                                           const Outcome& end, double overhead) {
+  RequestTimes times;
+  times.queue = seconds_of(outcome.scheduled - outcome.ready);
+  times.prefill = seconds_of(outcome.first - outcome.scheduled);
+  times.ttft = seconds_of(outcome.first - request.arrival) + overhead;
+  times.e2e = seconds_of(outcome.answered - request.arrival) + overhead;
+  const auto later = static_cast<double>(ending.output - 1);
+  times.tpot = ending.output > 1 ? seconds_of(end.last - end.first) / later : 0.0;
+  return times;
+}
+
+// Place of the percentile's nearest rank among `count` sorted values.
+[[nodiscard]] inline std::ptrdiff_t nearest_rank(std::size_t count, double p) {
+  return static_cast<std::ptrdiff_t>(std::max(1.0, std::ceil(p * static_cast<double>(count)))) - 1;
+}
+
+// The part of requests that a limit on a percentile is about: "p90" is 0.9.
+[[nodiscard]] inline double part_within(std::string_view measure) {
+  return measure == "p50" ? 0.5 : measure == "p90" ? 0.9 : 0.99;
+}
+
+// The first requests, which no statistic counts; at least one is counted.
+[[nodiscard]] inline std::size_t warm_up_requests(std::size_t count, double part) {
+  return std::min(count - 1, static_cast<std::size_t>(part * static_cast<double>(count)));
+}
+
+}  // namespace orrery::serving
