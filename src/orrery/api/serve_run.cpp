@@ -68,7 +68,8 @@ constexpr double kFewestRequests = 1000;
 std::int64_t requests_of_probe(const Scenario& scenario, const std::vector<results::ServiceLevel>& slo, double load) {
   constexpr double kMost = 200'000;
   const double wanted = load * horizon_s(slo, static_cast<double>(scenario.osl));
-  return std::llround(std::clamp(wanted, kFewestRequests, kMost));
+  const double most = std::min(kMost, static_cast<double>(serving::kMostSequences / scenario.branches));
+  return std::llround(std::clamp(wanted, std::min(kFewestRequests, most), most));
 }
 
 }  // namespace
@@ -129,7 +130,7 @@ Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeReques
   if (!wrong.empty()) { return tl::make_unexpected(Failure{std::move(wrong)}); }
   const serving::EngineSettings& engine = settings != nullptr ? *settings : inputs.engine();
   if (s.branches > 1 && engine.scheduler == serving::Scheduler::static_batch) {
-    return fail({{}, 0, 0, "--branches"}, "is not valid with the static scheduler: its batch has whole prompts only");
+    return fail({{}, 0, 0, "--branches"}, "is not valid with the static scheduler: branches need blocks of the prefix cache");
   }
   PreparedServing result;
   if (!s.slo.empty()) {
@@ -168,6 +169,12 @@ Result<results::Serving> run_serving(const PreparedServing& prepared, const Scen
   ORRERY_TRY(load, serving::workload_of(scenario, block_tokens));
   ORRERY_TRY(result, serving::simulate(*prepared.deployment, load, prepared.slo, scenario.warm_up, each));
   result.load = serving::load_text(scenario);
+  if (const auto* full = scenario.concurrency ? nullptr : result.full_stage()) {
+    result.warnings.push_back(
+        fmt::format("stage {}: requests come faster than its {} serve{} them; its queue grows as long as they do",
+                    full->name, full->servers == 1 ? "server" : fmt::format("{} servers", full->servers),
+                    full->servers == 1 ? "s" : ""));
+  }
   return result;
 }
 
@@ -233,8 +240,10 @@ double offered_tokens(const serving::Workload& load) {
 
 Result<LoadTrial> load_trial(const PreparedServing& prepared, const Scenario& scenario, double load, Stops stops) {
   const Scenario probed = at_load(prepared, scenario, load);
-  ORRERY_TRY(work, serving::workload_of(probed));
+  const std::int64_t block_tokens = prepared.deployment->pools.front()->inputs().settings.block_tokens;
+  ORRERY_TRY(work, serving::workload_of(probed, block_tokens));
   LoadTrial trial;
+  trial.is_open = !probed.concurrency;
   trial.load = load;
   trial.offered = offered_tokens(work);
   ORRERY_TRY(run, serving::simulate_watched(*prepared.deployment, work, prepared.slo, probed.warm_up,
@@ -252,6 +261,9 @@ Failure no_load_failure(const results::ServingPoint& lowest, bool counts) {
     reached +=
         fmt::format("{}{}_{} {} (limit {})", reached.empty() ? "" : ", ", level.metric, level.measure,
                     config::format_seconds(Seconds(level.reached_s)), config::format_seconds(Seconds(level.limit_s)));
+  }
+  if (const auto* full = counts ? nullptr : lowest.result.full_stage()) {
+    reached += fmt::format("{}stage {} is full", reached.empty() ? "" : ", ", full->name);
   }
   Failure failure{{{{{}, 0, 0, "--slo"},
                     fmt::format("no load meets it; nearest, at {} {}: {}", fmt::format("{:.4g}", lowest.load),

@@ -59,15 +59,22 @@ struct PreparedServing {
 [[nodiscard]] Result<results::ServingPoint> serving_probe(const PreparedServing& prepared, serving::Scenario scenario,
                                                           double load);
 
+// Whether the service level is met and no stage fills up: the queue in front of a full one after the answer grows, though
+// no first token waits for it.
+[[nodiscard]] inline bool carries(const results::Serving& result, bool is_open) {
+  return result.meets_slo() && !(is_open && result.full_stage() != nullptr);
+}
+
 // Whether a load meets the service level. A run that misses it is stopped as soon as that is certain.
 struct LoadTrial {
   double load = 0;
   double offered =
       0;  // tokens that are asked for, per second from the first arrival to the last: no run generates more
+  bool is_open = true;                      // requests come at a rate, whatever is served
   std::optional<results::Serving> result;   // of a run that was not stopped
   std::vector<serving::Headroom> headroom;  // [pool]
 
-  [[nodiscard]] bool meets_slo() const { return result && result->meets_slo(); }
+  [[nodiscard]] bool meets_slo() const { return result && carries(*result, is_open); }
 };
 
 enum class Stops : std::uint8_t { when_missed, at_the_end };

@@ -27,7 +27,7 @@ class Sizing {
     if (unit.prefill) { pools.front()->set_replicas(unit.prefill->replicas); }
     ++runs;
     ORRERY_TRY(result, serve_traffic(prepared_, load_));
-    const bool good = result.meets_slo();
+    const bool good = carries(result, !load_.concurrency);
     if (good) { best = std::move(result); }
     return good;
   }
@@ -169,9 +169,10 @@ void Search::size_for_traffic(std::vector<Ranked> ranked, ServingPlan& plan) con
     const Ranked& nearest = chosen.front();
     plan.nothing = fmt::format(
         "{} accelerators do not carry {:.4g} requests/s within the service level; nearest: {} carries {:.4g} "
-        "requests/s, about {} accelerators of it are needed",
+        "requests/s, about {} accelerators of it are needed{}",
         request_.devices, traffic_, nearest.candidate.text, nearest.candidate.load,
-        static_cast<std::int64_t>(std::ceil(traffic_ / nearest.candidate.load)) * units_[nearest.unit].gpus());
+        static_cast<std::int64_t>(std::ceil(traffic_ / nearest.candidate.load)) * units_[nearest.unit].gpus(),
+        request_.base.scenario.stages.empty() ? "" : ", if no stage is full (orrery serve says which)");
     return;
   }
   add_limit(plan.best.front(), plan.explanation);

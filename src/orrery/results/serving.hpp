@@ -118,6 +118,15 @@ struct Serving {
   std::vector<ServedRequest> each;  // if asked for
   double wall_s = 0;                // set by the caller
 
+  // A stage whose servers are busy all the time: requests come faster than it serves them, or it is what limits a closed
+  // loop.
+  [[nodiscard]] const ServingStage* full_stage() const {
+    constexpr double kFull = 0.98;
+    for (const ServingStage& stage : stages) {
+      if (stage.servers > 0 && stage.utilisation > kFull) { return &stage; }
+    }
+    return nullptr;
+  }
   [[nodiscard]] bool meets_slo() const {
     for (const auto& level : slo) {
       if (!level.holds()) { return false; }

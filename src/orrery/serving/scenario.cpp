@@ -219,7 +219,7 @@ AutoscaleOptions Scenario::prefill_autoscale() const {
 
 namespace {
 
-constexpr std::int64_t kMostSequences = 100'000'000;
+
 
 // The settings of one pool; `flag`: --autoscale or --prefill-autoscale.
 struct PoolScale {

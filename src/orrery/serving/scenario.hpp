@@ -86,6 +86,8 @@ struct Scenario {
 [[nodiscard]] std::vector<Diagnostic> problems(const Scenario& scenario);
 
 // Requests of the scenario's load. `block_tokens`: of the engines' caches; requests share whole blocks.
+inline constexpr std::int64_t kMostSequences = 100'000'000;  // requests x branches of a load
+
 [[nodiscard]] Result<Workload> workload_of(const Scenario& scenario, std::int64_t block_tokens = kPrefixBlock);
 // "8 requests/s (Poisson), 1,024 in, 128 out".
 [[nodiscard]] std::string load_text(const Scenario& scenario);
