@@ -29,7 +29,7 @@ struct ServiceLevel {
 
 struct ServedRequest {
   double arrival_s = 0, scheduled_s = 0, first_token_s = 0, last_token_s = 0;
-  double answered_s = 0;  // after the stages behind the last token
+  double answered_s = 0;  // after the stages that follow the last token
   std::int64_t input = 0, output = 0, cached = 0, preemptions = 0, engine = 0;
   bool refused = false;  // never scheduled
 };

@@ -191,15 +191,19 @@ void check_stages(const Scenario& scenario, std::vector<Diagnostic>& found) {
   for (std::size_t i = 0; i < scenario.stages.size(); ++i) {
     const Stage& stage = scenario.stages[i];
     const auto wrong = [&](const char* field, std::string message) {
-      found.push_back({{{}, 0, 0, fmt::format("/stages/{}/{}", i, field)}, std::move(message)});
+      found.push_back({place_of(stage, i, field), std::move(message)});
     };
     if (scenario.turns > 1) { continue; }
+    const bool traced = !scenario.trace.empty();
     if (stage.place == StagePlace::between_turns) {
-      wrong("place", "between-turns needs sessions: give turns of at least 2");
+      wrong("place", traced ? "between-turns is not valid with --trace, which has an arrival for each turn"
+                            : "between-turns needs sessions: give turns of at least 2");
     }
     if (stage.kind == StageKind::kv_retrieval && !stage.prefix_tokens) {
-      wrong("prefix_tokens",
-            "is missing: give the tokens that a lookup finds, for example 1024, or turns of at least 2");
+      wrong("prefix_tokens", traced ? "is missing: earlier turns of a session are not valid with --trace; give the "
+                                      "tokens that a lookup finds, for example 1024"
+                                    : "is missing: give the tokens that a lookup finds, for example 1024, or turns of "
+                                      "at least 2");
     }
   }
 }
