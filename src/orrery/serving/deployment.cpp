@@ -350,6 +350,7 @@ Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
   if (!run) { return tl::make_unexpected(run.error()); }
   results::Serving result;
   result.model = deployment.model.name;
+  result.sessions = !load.following.empty();
   result.cluster = deployment.pools.back()->inputs().cluster.name;
   result.gpus = deployment.gpus();
   result.slo = slo;

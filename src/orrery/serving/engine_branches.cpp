@@ -41,6 +41,7 @@ void Engine::cut_branches() {
     outcome.cut = true;
     outcome.last = streamed_;
     ++totals_.cut_branches;
+    outcome.cut_tokens = waiting.generated;
     totals_.cut_tokens += waiting.generated;
     waiting_tokens_ -= tokens_of(waiting);
     return true;
@@ -54,7 +55,8 @@ void Engine::cut_running(std::uint32_t slot) {
   outcome.cut = true;
   outcome.last = streamed_;
   ++totals_.cut_branches;
-  totals_.cut_tokens += generated_by(s);
+  outcome.cut_tokens = generated_by(s);
+  totals_.cut_tokens += outcome.cut_tokens;
   if (s.decodes) {
     stop_decoding(s);
   } else {

@@ -72,6 +72,7 @@ struct Outcome {
   Ticks answered = -1;             // when the client has the answer: the stages after the last token have ended
   std::int64_t cached = 0;         // tokens of the prompt that need no computing when it is first scheduled
   std::int64_t cached_blocks = 0;  // blocks of the trace that were found then, a partial last one included
+  std::int64_t cut_tokens = 0;     // of a branch that was cut: tokens that it generated
   std::int64_t recomputed = 0;     // tokens computed again after preemptions
   std::int32_t preemptions = 0;
   std::int32_t engine = -1;

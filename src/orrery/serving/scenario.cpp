@@ -330,6 +330,15 @@ Result<Workload> workload_of(const Scenario& scenario, std::int64_t block_tokens
   return generated(options);
 }
 
+namespace {
+
+// " (+ 1,280 from stages)".
+std::string added_text(std::int64_t added) {
+  return added > 0 ? fmt::format(" (+ {} from stages)", grouped(added)) : "";
+}
+
+}  // namespace
+
 std::string load_text(const Scenario& s) {
   std::string arrivals;
   if (s.concurrency) {
@@ -343,15 +352,21 @@ std::string load_text(const Scenario& s) {
     arrivals =
         s.trace_speed == 1.0 ? "arrivals of the trace" : fmt::format("arrivals of the trace x {}", s.trace_speed);
   }
-  if (!s.trace.empty()) { return fmt::format("{}, lengths of {}", arrivals, s.trace); }
+  const std::int64_t added = added_tokens(s, StagePlace::before_prefill);
+  if (!s.trace.empty()) {
+    const std::string more = added > 0 ? fmt::format(", prompts + {} tokens from stages", grouped(added)) : "";
+    return fmt::format("{}, lengths of {}{}", arrivals, s.trace, more);
+  }
   const std::string range = s.length_cv > 0.0      ? fmt::format(", log-normal with cv {}", s.length_cv)
                             : s.length_range < 1.0 ? fmt::format(", uniform from {} of that", s.length_range)
                                                    : "";
-  const std::string sessions = s.turns > 1 ? fmt::format(", sessions of {} turns with {} new tokens each", s.turns,
-                                                         s.turn_tokens.value_or(s.isl))
+  const std::string sessions = s.turns > 1 ? fmt::format(", sessions of {} turns with {} new tokens{} each", s.turns,
+                                                         s.turn_tokens.value_or(s.isl),
+                                                         added_text(added + added_tokens(s, StagePlace::between_turns)))
                                            : "";
   const std::string branches = s.branches > 1 ? fmt::format(", {} branches each", s.branches) : "";
-  return fmt::format("{}, {} tokens in, {} out{}{}{}", arrivals, s.isl, s.osl, range, branches, sessions);
+  return fmt::format("{}, {} tokens in{}, {} out{}{}{}", arrivals, s.isl, added_text(added), s.osl, range, branches,
+                     sessions);
 }
 
 }  // namespace orrery::serving

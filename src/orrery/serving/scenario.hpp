@@ -78,7 +78,7 @@ struct Scenario {
 
 // Requests of the scenario's load. `block_tokens`: of the engines' caches; requests share whole blocks.
 [[nodiscard]] Result<Workload> workload_of(const Scenario& scenario, std::int64_t block_tokens = kPrefixBlock);
-// "8 requests/s (Poisson), 1,024 in, 128 out".
+// "8 requests/s (Poisson), 1024 tokens in (+ 1,280 from stages), 128 out".
 [[nodiscard]] std::string load_text(const Scenario& scenario);
 
 }  // namespace orrery::serving
