@@ -16,14 +16,13 @@ namespace {
 
 constexpr std::size_t kDocColumn = 30;
 
-// "  --tp N                      doc", the doc wrapped below itself.
+}  // namespace
+
 std::string help_line(const std::string& left, const std::string& doc) {
   const std::string start = "  " + left;
   if (start.size() + 2 > kDocColumn) { return start + "\n" + report::wrapped(std::string(kDocColumn, ' '), doc); }
   return report::wrapped(fmt::format("{:<{}}", start, kDocColumn), doc);
 }
-
-}  // namespace
 
 Place flag_place(std::string flag) { return Place{"", 0, 0, std::move(flag)}; }
 

@@ -27,6 +27,9 @@ struct Flag {
   bool many = false;                      // takes more than one value
 };
 
+// "  --tp N                      doc", the doc wrapped below itself.
+[[nodiscard]] std::string help_line(const std::string& left, const std::string& doc);
+
 // Place of an error on the command line.
 [[nodiscard]] Place flag_place(std::string flag);
 

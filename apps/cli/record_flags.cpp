@@ -71,6 +71,15 @@ std::string flag_name(const std::string& field) {
   return name;
 }
 
+std::string file_fields_help(std::span<const config::FieldInfo> fields) {
+  std::string text;
+  for (config::FieldInfo field : fields) {
+    if (field.doc.find("default:") != std::string::npos) { field.default_text.reset(); }
+    text += help_line(field.name, doc_of(field, {}));
+  }
+  return text;
+}
+
 void RecordFlags::declare(Command& command, const std::function<std::string(const std::string&)>& group) {
   for (const auto& field : fields_) {
     const std::string heading = group(field.name);

@@ -17,6 +17,9 @@ namespace orrery::cli {
 // `global_batch` -> `--global-batch`.
 [[nodiscard]] std::string flag_name(const std::string& field);
 
+// Help of fields that are in files only, as lines of a section.
+[[nodiscard]] std::string file_fields_help(std::span<const config::FieldInfo> fields);
+
 class RecordFlags {
  public:
   explicit RecordFlags(std::vector<config::FieldInfo> fields) : fields_(std::move(fields)) {}

@@ -2,6 +2,8 @@
 #include <chrono>
 #include <memory>
 
+#include <fmt/format.h>
+
 #include "apps/cli/commands.hpp"
 #include "apps/cli/serve_flags.hpp"
 #include "apps/cli/terminal.hpp"
@@ -87,8 +89,9 @@ void declare_output(Command& command, const std::shared_ptr<Options>& options) {
                  [options](bool on) { options->goodput = on; });
   command.option({"--requests-out", "FILE", "write one CSV row for each request", output},
                  [options](const std::string& text) { options->requests = text; });
-  command.option({"--timeline", "FILE", "write queue, prefill and decode of each request as a Chrome trace", output},
-                 [options](const std::string& text) { options->timeline = text; });
+  command.option(
+      {"--timeline", "FILE", "write stages, queue, prefill and decode of each request as a Chrome trace", output},
+      [options](const std::string& text) { options->timeline = text; });
   command.option(
       {"--picture", "FILE", "draw TTFT, TPOT and goodput against the load as SVG (--sweep, --goodput)", output},
       [options](const std::string& text) { options->picture = text; });
@@ -108,7 +111,9 @@ Command serve_command() {
                      [options](const std::string& text) { options->serve.file(text); });
   options->serve.declare(command, [](std::string_view) { return true; });
   declare_output(command, options);
-  command.footer(kFooter);
+  command.footer(fmt::format(
+      "Stages (list \"stages\" of a scenario, not flags): what a request passes outside the engines\n{}\n{}",
+      file_fields_help(config::Described<serving::Stage>::record().fields()), kFooter));
   command.action([options] { return run(*options); });
   return command;
 }

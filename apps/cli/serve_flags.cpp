@@ -86,9 +86,11 @@ Result<api::ServeRequest> ServeFlags::read(const std::string& example) const {
   }
   api::ServeRequest request;
   std::vector<serving::Stage> stages;
+  std::vector<Diagnostic> found;  // of stages and fields
   if (const config::Node* node = fields.find("stages")) {
-    ORRERY_TRY(read, serving::read_stages(*node));
-    stages = std::move(read);
+    auto read = serving::read_stages(*node);
+    if (read) { stages = std::move(*read); }
+    if (!read) { found = std::move(read.error().diagnostics); }
     std::erase_if(fields.members, [](const config::Member& member) { return member.key == "stages"; });
   }
   request.engine = take_engine_fields(fields);
@@ -99,8 +101,12 @@ Result<api::ServeRequest> ServeFlags::read(const std::string& example) const {
       return fail(flag_place(flag_name(name)), fmt::format("is missing; for example: {}", example));
     }
   }
-  ORRERY_TRY(scenario, config::Described<serving::Scenario>::record().read(fields));
-  request.scenario = std::move(scenario);
+  auto scenario = config::Described<serving::Scenario>::record().read(fields);
+  if (!scenario) {
+    found.insert(found.begin(), scenario.error().diagnostics.begin(), scenario.error().diagnostics.end());
+  }
+  if (!found.empty()) { return tl::make_unexpected(config::failure_of(std::move(found))); }
+  request.scenario = std::move(*scenario);
   request.scenario.stages = std::move(stages);
   return request;
 }

@@ -279,9 +279,12 @@ def citation_of(program, columns):
     def both(column):
         return [f"{100 * median([e for e, row in zip(column, program.rows) if row.large == large]):.1f} %" for large in (False, True)]
     small, large = both(columns["in sample"])
-    held = "; held out {} and {} ({} folds)".format(*both(columns["held out"]), FOLDS) if "held out" in columns else ""
-    return (f"fitted: tools/calibrate/collectives.py, {len(program.rows)} rows of nccl-tests sweeps, 2026-11; median error "
-            f"{small} below 1 MiB, {large} from there on{held}")
+    held = ""
+    if "held out" in columns:
+        below, above = both(columns["held out"])
+        held = f"; held out {below.removesuffix(' %')} and {above} ({FOLDS} folds)"
+    return (f"fitted: tools/calibrate/collectives.py, {len(program.rows)} rows of nccl-tests, 2026-11; median error "
+            f"{small} below 1 MiB, {large} above{held}")
 
 
 def main():

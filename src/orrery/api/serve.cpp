@@ -4,6 +4,8 @@
 #include <cmath>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,10 +17,27 @@ namespace orrery::api {
 
 namespace {
 
+// Accelerators of stages that are not known, each at its field.
+Result<void> check_accelerators(ServingInputs& inputs, const std::vector<serving::Stage>& stages) {
+  std::vector<Diagnostic> found;
+  for (std::size_t k = 0; k < stages.size(); ++k) {
+    if (stages[k].accelerator.empty()) { continue; }
+    const auto named = inputs.accelerator(stages[k].accelerator);
+    if (named) { continue; }
+    for (Diagnostic diagnostic : named.error().diagnostics) {
+      if (diagnostic.place == Place{}) { diagnostic.place = serving::place_of(stages[k], k, "accelerator"); }
+      found.push_back(std::move(diagnostic));
+    }
+  }
+  if (!found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
+  return {};
+}
+
 Result<PreparedServing> prepared(const std::string& data_directory, const ServeRequest& request) {
   auto wrong = serving::problems(request.scenario);
   if (!wrong.empty()) { return tl::make_unexpected(Failure{std::move(wrong)}); }
   ORRERY_TRY(inputs, ServingInputs::read(data_directory, request));
+  if (auto ok = check_accelerators(*inputs, request.scenario.stages); !ok) { return tl::make_unexpected(ok.error()); }
   ORRERY_TRY(ready, prepare_serving(*inputs, request));
   const auto& pools = ready.deployment->pools;
   const bool wanted = std::any_of(pools.begin(), pools.end(),

@@ -130,7 +130,8 @@ Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeReques
   if (!wrong.empty()) { return tl::make_unexpected(Failure{std::move(wrong)}); }
   const serving::EngineSettings& engine = settings != nullptr ? *settings : inputs.engine();
   if (s.branches > 1 && engine.scheduler == serving::Scheduler::static_batch) {
-    return fail({{}, 0, 0, "--branches"}, "is not valid with the static scheduler: branches need blocks of the prefix cache");
+    return fail({{}, 0, 0, "--branches"},
+                "is not valid with the static scheduler: branches need blocks of the prefix cache");
   }
   PreparedServing result;
   if (!s.slo.empty()) {
@@ -170,10 +171,9 @@ Result<results::Serving> run_serving(const PreparedServing& prepared, const Scen
   ORRERY_TRY(result, serving::simulate(*prepared.deployment, load, prepared.slo, scenario.warm_up, each));
   result.load = serving::load_text(scenario);
   if (const auto* full = scenario.concurrency ? nullptr : result.full_stage()) {
-    result.warnings.push_back(
-        fmt::format("stage {}: requests come faster than its {} serve{} them; its queue grows as long as they do",
-                    full->name, full->servers == 1 ? "server" : fmt::format("{} servers", full->servers),
-                    full->servers == 1 ? "s" : ""));
+    result.warnings.push_back(fmt::format(
+        "stage {}: requests come faster than its {} serve{} them; its queue grows as long as they do", full->name,
+        full->servers == 1 ? "server" : fmt::format("{} servers", full->servers), full->servers == 1 ? "s" : ""));
   }
   return result;
 }

@@ -406,5 +406,48 @@ TEST(ApiServe, predictions_have_ranges) {
   for (const auto& range : run->ranges) { EXPECT_TRUE(0.0 < range.p10 && range.p10 < range.p90) << range.metric; }
 }
 
+// A row of a request with branches has all their tokens and preemptions, and the TPOT of the branch that ends last.
+TEST(ApiServe, rows_of_requests_with_branches_sum_to_the_answer) {
+  ServeRequest request = small_run();
+  request.each = true;
+  request.scenario.requests = 40;
+  request.scenario.length_cv = 0.5;
+  request.scenario.osl = 200;
+  request.scenario.branches = 4;
+  request.scenario.join = 3;
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(run.has_value()) << run.error().text();
+  ASSERT_GT(run->branches->cut_tokens, 0);
+  std::int64_t tokens = 0, preemptions = 0;
+  double tpot = 0, ttft = 0;
+  for (const auto& row : run->each) {
+    tokens += row.output;
+    preemptions += row.preemptions;
+    ttft += row.first_token_s - row.arrival_s + run->request_overhead_s;
+    tpot += (row.last_token_s - row.last_branch_first_token_s) / static_cast<double>(row.last_branch_output - 1);
+  }
+  EXPECT_EQ(tokens, run->branches->generated_tokens);
+  EXPECT_EQ(preemptions, run->preemptions);
+  EXPECT_NEAR(tpot / 40, run->tpot.mean, 1e-9);
+  EXPECT_NEAR(ttft / 40, run->ttft.mean, 1e-9);
+}
+
+// Every lookup hits: 150 of 200 requests are measured.
+TEST(ApiServe, hits_of_a_store_are_of_measured_requests) {
+  ServeRequest request = small_run();
+  serving::Stage store;
+  store.name = "store";
+  store.kind = serving::StageKind::kv_retrieval;
+  store.hit_rate = 1.0;
+  store.prefix_tokens = 100;
+  request.scenario.stages = {store};
+  request.scenario.warm_up = 0.25;
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(run.has_value()) << run.error().text();
+  EXPECT_EQ(run->stages[0].passed, 150);
+  EXPECT_EQ(*run->stages[0].hits, 150);
+  EXPECT_EQ(*run->stages[0].retrieved_tokens, 15'000);
+}
+
 }  // namespace
 }  // namespace orrery::api::serve_test

@@ -66,9 +66,16 @@ std::string stage_table(const Serving& s) {
   const auto add = [&](const char* name, double mean, double p99) {
     table.row({name, "", "", "", "", "", time(mean), p99 > 0 ? time(p99) : "", percent(mean / s.e2e.mean)});
   };
-  double after = 0;
-  for (const auto& stage : s.stages) { after += stage.place == "after-answer" ? stage.time.mean : 0.0; }
+  double before = 0, after = 0;
+  for (const auto& stage : s.stages) {
+    before += stage.place == "before-prefill" ? stage.time.mean : 0.0;
+    after += stage.place == "after-answer" ? stage.time.mean : 0.0;
+  }
+  constexpr double kLeast = 1e-9;  // of rounding
+  const double tokenisation = s.ttft.mean - s.request_overhead_s - before - s.queue.mean - s.prefill.mean;
+  if (s.request_overhead_s > 0) { add("request overhead", s.request_overhead_s, 0.0); }
   add_stages(table, s, "before-prefill");
+  if (tokenisation > kLeast) { add("tokenisation", tokenisation, 0.0); }
   add("queue of the engine", s.queue.mean, s.queue.p99);
   add("prefill and transfer", s.prefill.mean, s.prefill.p99);
   add("decode", s.e2e.mean - s.ttft.mean - after, 0.0);
@@ -211,11 +218,9 @@ std::string serving_curve_text(const results::ServingCurve& curve, TextStyle sty
   const Serving& first = curve.points.front().result;
   std::string text =
       bold(fmt::format("{} on {} of {}", first.model, counted(first.gpus, "GPU"), first.cluster), style) + "\n\n";
+  const char* const unit = curve.axis != "rate" ? "clients" : first.sessions ? "sessions/s" : "requests/s";
   Table table;
-  table.column(curve.axis == "rate" ? "requests/s" : "clients")
-      .column("TTFT p50")
-      .column("TTFT p99")
-      .column("TPOT p50");
+  table.column(unit).column("TTFT p50").column("TTFT p99").column("TPOT p50");
   table.column("TPOT p99")
       .column("tokens/s/GPU")
       .column("tokens/s/user")
@@ -233,8 +238,7 @@ std::string serving_curve_text(const results::ServingCurve& curve, TextStyle sty
   text += table.text();
   if (curve.best) {
     const auto& best = curve.points[*curve.best];
-    text += fmt::format("\nHighest load within the SLO: {:.4g} {}, {:.4g} requests/s served per GPU\n", best.load,
-                        curve.axis == "rate" ? "requests/s" : "clients",
+    text += fmt::format("\nHighest load within the SLO: {:.4g} {}, {:.4g} requests/s served per GPU\n", best.load, unit,
                         best.result.requests_per_s / static_cast<double>(best.result.gpus));
   }
   return text;

@@ -18,9 +18,10 @@ namespace orrery::report {
 // TTFT, TPOT and goodput against the load, with the limits of the service level, as SVG.
 [[nodiscard]] std::string serving_curve_svg(const results::ServingCurve& curve);
 
-// One row per request.
+// One row per request; with branches, their tokens and preemptions together.
 [[nodiscard]] std::string serving_requests_csv(const results::Serving& serving);
-// One track per engine: requests in the queue, in prefill, in decode (Chrome's trace format, read by Perfetto).
+// One track per engine: requests in each stage, in the queue, in prefill, in decode (Chrome's trace format, read by
+// Perfetto).
 [[nodiscard]] std::string serving_timeline(const results::Serving& serving);
 
 }  // namespace orrery::report

@@ -194,36 +194,68 @@ std::string serving_curve_json(const results::ServingCurve& curve) {
 std::string serving_requests_csv(const Serving& s) {
   std::string text =
       "request,engine,arrival_s,scheduled_s,first_token_s,last_token_s,input_tokens,output_tokens,cached_tokens,"
-      "preemptions,answered_s\n";
+      "preemptions,answered_s,last_branch_first_token_s,last_branch_tokens\n";
   for (std::size_t i = 0; i < s.each.size(); ++i) {
     const auto& r = s.each[i];
     if (r.refused) {
-      text += fmt::format("{},,{:.9f},,,,{},{},,,\n", i + 1, r.arrival_s, r.input, r.output);
+      text += fmt::format("{},,{:.9f},,,,{},{},,,,,\n", i + 1, r.arrival_s, r.input, r.output);
       continue;
     }
-    text += fmt::format("{},{},{:.9f},{:.9f},{:.9f},{:.9f},{},{},{},{},{:.9f}\n", i + 1, r.engine, r.arrival_s,
-                        r.scheduled_s, r.first_token_s, r.last_token_s, r.input, r.output, r.cached, r.preemptions,
-                        r.answered_s);
+    text += fmt::format("{},{},{:.9f},{:.9f},{:.9f},{:.9f},{},{},{},{},{:.9f},{:.9f},{}\n", i + 1, r.engine,
+                        r.arrival_s, r.scheduled_s, r.first_token_s, r.last_token_s, r.input, r.output, r.cached,
+                        r.preemptions, r.answered_s, r.last_branch_first_token_s, r.last_branch_output);
   }
   return text;
 }
 
+namespace {
+
+// Spans of Chrome's trace format: a process is an engine, a thread a request.
+class Spans {
+ public:
+  void add(const std::string& name, const results::ServedRequest& r, std::size_t request, double from, double to) {
+    std::string quoted = config::print_json(config::text_node(name));
+    quoted.erase(quoted.find_last_not_of('\n') + 1);
+    text_ += fmt::format("{}{{\"name\":{},\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}}}", comma_, quoted,
+                         r.engine, request + 1, microseconds(from), microseconds(to - from));
+    comma_ = ",\n";
+  }
+  // The stages of a place, one after the other. When the last one ends.
+  double add_stages(const Serving& s, std::string_view place, std::size_t request, double from) {
+    const auto& r = s.each[request];
+    for (std::size_t k = 0; k < r.stage_s.size(); ++k) {
+      if (s.stages[k].place != place || r.stage_s[k] < 0) { continue; }
+      add(s.stages[k].name, r, request, from, from + r.stage_s[k]);
+      from += r.stage_s[k];
+    }
+    return from;
+  }
+  [[nodiscard]] std::string document() const {
+    return "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[" + text_ + "\n]}\n";
+  }
+
+ private:
+  std::string text_;
+  const char* comma_ = "\n";
+};
+
+}  // namespace
+
 std::string serving_timeline(const Serving& s) {
-  std::string text = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
-  const char* comma = "\n";
-  const auto span = [&](const char* name, std::int64_t engine, std::size_t request, double from, double to) {
-    text += fmt::format("{}{{\"name\":\"{}\",\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}}}", comma, name,
-                        engine, request + 1, microseconds(from), microseconds(to - from));
-    comma = ",\n";
-  };
+  constexpr double kLeast = 1e-9;  // of rounding
+  Spans spans;
   for (std::size_t i = 0; i < s.each.size(); ++i) {
     const auto& r = s.each[i];
     if (r.refused) { continue; }
-    if (r.scheduled_s > r.arrival_s) { span("queue", r.engine, i, r.arrival_s, r.scheduled_s); }
-    span("prefill", r.engine, i, r.scheduled_s, r.first_token_s);
-    if (r.output > 1) { span("decode", r.engine, i, r.first_token_s, r.last_token_s); }
+    const double sent = spans.add_stages(s, "before-prefill", i, r.arrival_s);
+    if (r.ready_s - sent > kLeast) { spans.add("tokenisation", r, i, sent, r.ready_s); }
+    if (r.scheduled_s > r.ready_s) { spans.add("queue", r, i, r.ready_s, r.scheduled_s); }
+    spans.add("prefill", r, i, r.scheduled_s, r.first_token_s);
+    if (r.output > 1) { spans.add("decode", r, i, r.first_token_s, r.last_token_s); }
+    spans.add_stages(s, "after-answer", i, r.last_token_s);
+    spans.add_stages(s, "between-turns", i, r.answered_s);
   }
-  return text + "\n]}\n";
+  return spans.document();
 }
 
 }  // namespace orrery::report

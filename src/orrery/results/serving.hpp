@@ -29,9 +29,15 @@ struct ServiceLevel {
 
 struct ServedRequest {
   double arrival_s = 0, scheduled_s = 0, first_token_s = 0, last_token_s = 0;
-  double answered_s = 0;  // after the stages behind the last token
-  std::int64_t input = 0, output = 0, cached = 0, preemptions = 0, engine = 0;
-  bool refused = false;  // never scheduled
+  double ready_s = 0;     // after the stages before the engines and tokenisation
+  double answered_s = 0;  // after the stages that follow the last token
+  std::int64_t input = 0, cached = 0, engine = 0;
+  std::int64_t output = 0, preemptions = 0;  // of all branches; tokens that were generated
+  // Of the branch that ends last, whose TPOT is that of the request: its first token, and its tokens.
+  double last_branch_first_token_s = 0;
+  std::int64_t last_branch_output = 0;
+  bool refused = false;         // never scheduled
+  std::vector<double> stage_s;  // [stage], time in it; below 0: it does not pass it
 };
 
 // Of a pool whose number of engines follows the load.
@@ -94,6 +100,7 @@ struct ServingRange {
 
 struct Serving {
   std::string model, cluster, load;
+  bool sessions = false;  // a rate counts sessions
   std::vector<ServingPool> pools;
   std::vector<ServingStage> stages;
   std::vector<ServingTier> tiers;  // if some are given

@@ -209,9 +209,10 @@ void add_stage(Deployment& deployment, Stage stage, const hardware::Accelerator*
     const auto& dimension = cluster.dimensions.back();
     stage.bandwidth = dimension.rate() * dimension.link.efficiency;
   }
-  const bool has_rates = is_core && named == nullptr;
-  deployment.stages.push_back(
-      has_rates ? std::move(stage) : on_machine(std::move(stage), named != nullptr ? *named : cluster.accelerator));
+  const bool keeps_stated_rates = is_core && named == nullptr;
+  deployment.stages.push_back(keeps_stated_rates
+                                  ? std::move(stage)
+                                  : on_machine(std::move(stage), named != nullptr ? *named : cluster.accelerator));
   deployment.stage_machines.push_back(std::move(machine));
   deployment.fleet.stations.push_back(station_of(deployment.stages.back(), whole_token_bytes(pool)));
 }
@@ -232,6 +233,18 @@ TransferPolicy transfer_of(const BuiltPool& prefill, const BuiltPool& decode, bo
 }
 
 namespace {
+
+Result<void> check_stage_times(const Deployment& deployment, const Workload& load) {
+  std::int64_t longest = 1;
+  for (const Request& request : load.requests) { longest = std::max(longest, request.input); }
+  std::vector<Diagnostic> found;
+  for (std::size_t k = 0; k < deployment.stages.size(); ++k) {
+    const auto ok = check_time(deployment.stages[k], k, whole_token_bytes(*deployment.pools.front()), longest);
+    if (!ok) { found.push_back(ok.error().diagnostics.front()); }
+  }
+  if (!found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
+  return {};
+}
 
 // Of a stage, if its servers are accelerators.
 double machines_of(const Stage& stage) { return static_cast<double>(stage.queue_servers() * stage.shards); }
@@ -356,6 +369,7 @@ results::Serving result_of(const Deployment& deployment, const Workload& load, c
                            const SummaryOptions& options) {
   results::Serving result;
   result.model = deployment.model.name;
+  result.sessions = !load.following.empty();
   result.cluster = deployment.pools.back()->inputs().cluster.name;
   result.gpus = deployment.gpus();
   result.slo = slo;
@@ -375,6 +389,7 @@ results::Serving result_of(const Deployment& deployment, const Workload& load, c
 
 Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
                                   const std::vector<results::ServiceLevel>& slo, double warm_up, bool each) {
+  if (auto ok = check_stage_times(deployment, load); !ok) { return tl::make_unexpected(ok.error()); }
   const std::vector<Pool> pools = deployment.fleet_pools();
   auto run = run_fleet(load, pools, deployment.fleet);
   if (!run) { return tl::make_unexpected(run.error()); }
@@ -385,6 +400,7 @@ Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
 Result<WatchedRun> simulate_watched(const Deployment& deployment, Workload& load,
                                     const std::vector<results::ServiceLevel>& slo, double warm_up,
                                     bool stops_when_missed) {
+  if (auto ok = check_stage_times(deployment, load); !ok) { return tl::make_unexpected(ok.error()); }
   const std::vector<Pool> pools = deployment.fleet_pools();
   SloWatch watch(slo, load, warm_up, deployment.request_overhead_s);
   FleetOptions options = deployment.fleet;

@@ -56,6 +56,7 @@ void Engine::cut_waiting(Waiting& waiting) {
   outcome.cut = true;
   outcome.last = streamed_;
   ++totals_.cut_branches;
+  outcome.cut_tokens = waiting.generated;
   totals_.cut_tokens += waiting.generated;
   if (waiting.held > 0) { release_hold(waiting); }
   settled_ = false;
@@ -68,7 +69,8 @@ void Engine::cut_running(std::uint32_t slot) {
   outcome.cut = true;
   outcome.last = streamed_;
   ++totals_.cut_branches;
-  totals_.cut_tokens += generated_by(s);
+  outcome.cut_tokens = generated_by(s);
+  totals_.cut_tokens += outcome.cut_tokens;
   if (s.decodes) {
     stop_decoding(s);
   } else {

@@ -98,8 +98,8 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
         .optional("acceptance", &E::acceptance, "probability that a draft is accepted if those before it are",
                   {.min = 0.0, .max = 1.0})
         .optional("redundant_experts", &E::redundant_experts,
-                  "copies of popular experts that a layer has besides one of each (with ep above 1); at least so many "
-                  "that all ranks hold equally many",
+                  "extra copies of experts in a layer (with ep above 1); at least so many that all ranks hold equally "
+                  "many",
                   {.min = 0, .max = 65536})
         .optional("draft_layers", &E::draft_layers, "layers of the draft model, each like one of the model's",
                   {.min = 0.0, .max = 1000.0})

@@ -24,7 +24,7 @@ struct Following {
   Ticks gap = 0;               // from the end of the last of them to its arrival
 };
 
-// Requests in the order of arrival; those that follow others anywhere behind them; then further branches. Under a
+// Requests in the order of arrival; those that follow others anywhere after them; then further branches. Under a
 // closed loop, and of requests that follow others, arrivals are set during the run.
 struct Workload {
   std::vector<Request> requests;
@@ -39,7 +39,7 @@ struct Workload {
   std::vector<std::uint32_t> followers;       // requests that wait for the end of a request
 
   // Branches of reasoning: sequences over the prompt of a request, each with an output of its own. The request itself
-  // is the first one; the others stand behind all requests, those of the first request first.
+  // is the first one; the others stand after all requests, those of the first request first.
   std::int64_t branches = 1;
   std::int64_t join = 1;  // branches that end before the request has its answer; the rest is cut then
 
@@ -73,9 +73,10 @@ struct Outcome {
   Ticks scheduled = -1;  // start of the first iteration that computes a part of the prompt
   Ticks first = -1;  // end of the iteration that generates the first token; with pools, start of the first decode step
   Ticks last = -1;
-  Ticks answered = -1;             // when the client has the answer: the stages behind the last token have ended
+  Ticks answered = -1;             // when the client has the answer: the stages after the last token have ended
   std::int64_t cached = 0;         // tokens of the prompt that need no computing when it is first scheduled
   std::int64_t cached_blocks = 0;  // blocks of the trace that were found then, a partial last one included
+  std::int64_t cut_tokens = 0;     // of a branch that was cut: tokens that it generated
   std::int64_t recomputed = 0;     // tokens computed again after preemptions
   std::int32_t preemptions = 0;
   std::int32_t engine = -1;

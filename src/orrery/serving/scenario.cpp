@@ -219,8 +219,6 @@ AutoscaleOptions Scenario::prefill_autoscale() const {
 
 namespace {
 
-
-
 // The settings of one pool; `flag`: --autoscale or --prefill-autoscale.
 struct PoolScale {
   std::string flag, replicas;
@@ -275,15 +273,19 @@ void check_stages(const Scenario& scenario, std::vector<Diagnostic>& found) {
   for (std::size_t i = 0; i < scenario.stages.size(); ++i) {
     const Stage& stage = scenario.stages[i];
     const auto wrong = [&](const char* field, std::string message) {
-      found.push_back({{{}, 0, 0, fmt::format("/stages/{}/{}", i, field)}, std::move(message)});
+      found.push_back({place_of(stage, i, field), std::move(message)});
     };
     if (scenario.turns > 1) { continue; }
+    const bool traced = !scenario.trace.empty();
     if (stage.place == StagePlace::between_turns) {
-      wrong("place", "between-turns needs sessions: give turns of at least 2");
+      wrong("place", traced ? "between-turns is not valid with --trace, which has an arrival for each turn"
+                            : "between-turns needs sessions: give turns of at least 2");
     }
     if (stage.kind == StageKind::kv_retrieval && !stage.prefix_tokens) {
-      wrong("prefix_tokens",
-            "is missing: give the tokens that a lookup finds, for example 1024, or turns of at least 2");
+      wrong("prefix_tokens", traced ? "is missing: earlier turns of a session are not valid with --trace; give the "
+                                      "tokens that a lookup finds, for example 1024"
+                                    : "is missing: give the tokens that a lookup finds, for example 1024, or turns of "
+                                      "at least 2");
     }
   }
 }
@@ -416,6 +418,15 @@ Result<Workload> workload_of(const Scenario& scenario, std::int64_t block_tokens
   return generated(options);
 }
 
+namespace {
+
+// " (+ 1,280 from stages)".
+std::string added_text(std::int64_t added) {
+  return added > 0 ? fmt::format(" (+ {} from stages)", grouped(added)) : "";
+}
+
+}  // namespace
+
 std::string load_text(const Scenario& s) {
   std::string arrivals;
   if (s.concurrency) {
@@ -429,15 +440,21 @@ std::string load_text(const Scenario& s) {
     arrivals =
         s.trace_speed == 1.0 ? "arrivals of the trace" : fmt::format("arrivals of the trace x {}", s.trace_speed);
   }
-  if (!s.trace.empty()) { return fmt::format("{}, lengths of {}", arrivals, s.trace); }
+  const std::int64_t added = added_tokens(s, StagePlace::before_prefill);
+  if (!s.trace.empty()) {
+    const std::string more = added > 0 ? fmt::format(", prompts + {} tokens from stages", grouped(added)) : "";
+    return fmt::format("{}, lengths of {}{}", arrivals, s.trace, more);
+  }
   const std::string range = s.length_cv > 0.0      ? fmt::format(", log-normal with cv {}", s.length_cv)
                             : s.length_range < 1.0 ? fmt::format(", uniform from {} of that", s.length_range)
                                                    : "";
-  const std::string sessions = s.turns > 1 ? fmt::format(", sessions of {} turns with {} new tokens each", s.turns,
-                                                         s.turn_tokens.value_or(s.isl))
+  const std::string sessions = s.turns > 1 ? fmt::format(", sessions of {} turns with {} new tokens{} each", s.turns,
+                                                         s.turn_tokens.value_or(s.isl),
+                                                         added_text(added + added_tokens(s, StagePlace::between_turns)))
                                            : "";
   const std::string branches = s.branches > 1 ? fmt::format(", {} branches each", s.branches) : "";
-  return fmt::format("{}, {} tokens in, {} out{}{}{}", arrivals, s.isl, s.osl, range, branches, sessions);
+  return fmt::format("{}, {} tokens in{}, {} out{}{}{}", arrivals, s.isl, added_text(added), s.osl, range, branches,
+                     sessions);
 }
 
 }  // namespace orrery::serving

@@ -89,7 +89,7 @@ struct Scenario {
 inline constexpr std::int64_t kMostSequences = 100'000'000;  // requests x branches of a load
 
 [[nodiscard]] Result<Workload> workload_of(const Scenario& scenario, std::int64_t block_tokens = kPrefixBlock);
-// "8 requests/s (Poisson), 1,024 in, 128 out".
+// "8 requests/s (Poisson), 1024 tokens in (+ 1,280 from stages), 128 out".
 [[nodiscard]] std::string load_text(const Scenario& scenario);
 
 }  // namespace orrery::serving

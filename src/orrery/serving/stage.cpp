@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "orrery/config/node.hpp"
+#include "orrery/core/text.hpp"
 
 namespace orrery::config {
 
@@ -25,8 +28,9 @@ const Record<Stage>& Described<Stage>::record() {
           .optional(
               "bandwidth", &S::bandwidth,
               "of the memory of a server; default: the accelerator's. kv-retrieval: of a link; default: the cluster's "
-              "outermost links")
-          .optional("flops", &S::flops, "peak of a server; default: the accelerator's in bf16")
+              "outermost links",
+              {.positive = true})
+          .optional("flops", &S::flops, "peak of a server; default: the accelerator's in bf16", {.positive = true})
           .optional("efficiency", &S::efficiency, "part of the peak that its GEMMs reach",
                     {.max = 1.0, .positive = true})
           .optional("servers", &S::servers, "servers of its pool, or links; default: 1, for tools unlimited",
@@ -72,63 +76,169 @@ namespace orrery::serving {
 
 namespace {
 
-std::string problem_of_search(const Stage& stage) {
-  if (stage.vectors <= 0) { return "retrieve needs vectors, for example 100000000"; }
-  if (stage.ef > 0 && stage.lists > 0) { return "ef (HNSW) and lists (IVF) are two kinds of index; give one"; }
-  if (stage.lists > 0 && (stage.probed < 1 || stage.probed > stage.lists)) {
-    return fmt::format("probed is {}; valid: 1 to the {} lists", stage.probed, stage.lists);
-  }
-  return stage.lists == 0 && stage.probed > 0 ? "probed needs lists, for example 65536" : "";
+constexpr unsigned bit(StageKind kind) { return 1U << static_cast<unsigned>(kind); }
+
+// Fields that some kinds do not use.
+struct KindField {
+  const char* name;
+  unsigned kinds;
+};
+
+constexpr unsigned kEncoders = bit(StageKind::embed) | bit(StageKind::rerank);
+constexpr unsigned kSearch = bit(StageKind::retrieve);
+constexpr unsigned kStore = bit(StageKind::kv_retrieval);
+constexpr unsigned kTool = bit(StageKind::tool);
+constexpr KindField kKindFields[] = {
+    {"accelerator", kEncoders | kSearch | kTool},
+    {"bandwidth", kEncoders | kSearch | kStore},
+    {"flops", kEncoders | kSearch},
+    {"efficiency", kEncoders | kSearch},
+    {"shards", kEncoders | kSearch | kTool},
+    {"batch", kEncoders | kSearch | kTool},
+    {"parameters", kEncoders},
+    {"tokens", kEncoders},
+    {"passages", bit(StageKind::rerank)},
+    {"passage_tokens", bit(StageKind::rerank)},
+    {"vectors", kSearch},
+    {"dimensions", kSearch},
+    {"vector_bytes", kSearch},
+    {"lists", kSearch},
+    {"probed", kSearch},
+    {"ef", kSearch},
+    {"read_latency", kSearch},
+    {"hit_rate", kStore},
+    {"prefix_tokens", kStore},
+};
+
+std::string name_of(StageKind kind) {
+  return std::string(config::EnumNames<StageKind>::value[static_cast<std::size_t>(kind)].second);
 }
 
-std::string problem_of_kind(const Stage& stage) {
-  switch (stage.kind) {
-    case StageKind::embed: return stage.parameters > 0 ? "" : "embed needs parameters, for example 335000000";
-    case StageKind::rerank:
-      return stage.parameters > 0 && stage.passages > 0 ? "" : "rerank needs parameters and passages";
-    case StageKind::retrieve: return problem_of_search(stage);
-    case StageKind::tool: return stage.latency > Seconds(0) ? "" : "tool needs a latency, for example 2 s";
-    case StageKind::kv_retrieval:
-      if (!stage.hit_rate) { return "kv-retrieval needs a hit_rate from 0 to 1, for example 0.8"; }
-      if (stage.place != StagePlace::before_prefill) { return "kv-retrieval has one place: before-prefill"; }
-      return stage.batch == 1 ? "" : "batch is not valid for kv-retrieval: a link sends one prefix at a time";
-  }
-  return "";
-}
+// Errors between the fields of a stage, each at the field that is wrong.
+class StageErrors {
+ public:
+  StageErrors(const Stage& stage, const config::Node& item) : stage_(stage), item_(item) {}
 
-// Fields that only one kind has.
-std::string problem_of_fields(const Stage& stage) {
-  if (stage.kind != StageKind::retrieve && stage.ef > 0) { return "ef is valid with kind retrieve only"; }
-  if (stage.kind == StageKind::kv_retrieval) { return ""; }
-  if (stage.hit_rate) { return "hit_rate is valid with kind kv-retrieval only"; }
-  return stage.prefix_tokens ? "prefix_tokens is valid with kind kv-retrieval only" : "";
-}
+  std::vector<Diagnostic> list() {
+    check_kind_fields();
+    switch (stage_.kind) {
+      case StageKind::embed:
+        if (!(stage_.parameters > 0)) { missing("embed needs parameters, for example 335000000"); }
+        break;
+      case StageKind::rerank:
+        if (!(stage_.parameters > 0)) { missing("rerank needs parameters, for example 568000000"); }
+        if (stage_.passages < 1) { missing("rerank needs passages, for example 50"); }
+        break;
+      case StageKind::retrieve: check_search(); break;
+      case StageKind::tool: check_tool(); break;
+      case StageKind::kv_retrieval: check_store(); break;
+    }
+    check_latency_and_tokens();
+    return std::move(found_);
+  }
 
-std::string problem_of(const Stage& stage) {
-  if (auto wrong = problem_of_fields(stage); !wrong.empty()) { return wrong; }
-  if (auto wrong = problem_of_kind(stage); !wrong.empty()) { return wrong; }
-  if (stage.latency_cv > 0 && !(stage.latency > Seconds(0))) {
-    return "latency_cv needs a latency, the mean, for example 2 s";
+ private:
+  [[nodiscard]] bool has(const char* field) const { return item_.find(field) != nullptr; }
+  void wrong(const char* field, std::string message) {
+    const config::Node* value = item_.find(field);
+    found_.push_back({value != nullptr ? value->place : item_.place, std::move(message)});
   }
-  if (stage.adds_tokens > 0 && stage.place == StagePlace::after_answer) {
-    return "adds_tokens is not valid after-answer: no prompt follows; valid places: before-prefill, between-turns";
+  void missing(std::string message) { found_.push_back({item_.place, std::move(message)}); }
+
+  void check_kind_fields() {
+    for (const auto& [field, kinds] : kKindFields) {
+      if (!has(field) || (kinds & bit(stage_.kind)) != 0) { continue; }
+      std::vector<std::string> valid;
+      for (const auto& [kind, name] : config::EnumNames<StageKind>::value) {
+        if ((kinds & bit(kind)) != 0) { valid.emplace_back(name); }
+      }
+      wrong(field, fmt::format("is not valid for {}; valid for: {}", name_of(stage_.kind), join(valid, ", ")));
+    }
   }
-  return "";
-}
+
+  void check_search() {
+    if (!(stage_.vectors > 0)) {
+      missing("retrieve needs vectors, for example 100000000");
+      return;
+    }
+    const bool is_graph = stage_.ef > 0;
+    if (is_graph && stage_.lists > 0) { wrong("ef", "ef (HNSW) and lists (IVF) are two kinds of index; give one"); }
+    if (stage_.lists > 0 && (stage_.probed < 1 || stage_.probed > stage_.lists)) {
+      wrong("probed", fmt::format("probed is {}; valid: 1 to the {} lists", stage_.probed, stage_.lists));
+    }
+    if (stage_.lists == 0 && stage_.probed > 0) { wrong("probed", "needs lists, for example 65536"); }
+    const double held = stage_.vectors / static_cast<double>(stage_.shards);
+    if (held < 1) {
+      wrong("shards", fmt::format("{} is more than the {} vectors", stage_.shards, stage_.vectors));
+    } else if (static_cast<double>(stage_.ef) > held) {
+      wrong("ef", fmt::format("{} is more than the {:.10g} vectors of a shard", stage_.ef, std::floor(held)));
+    }
+    if (!is_graph && has("read_latency")) { wrong("read_latency", "has an effect with ef (HNSW) only"); }
+    for (const char* field : {"flops", "efficiency"}) {
+      if (is_graph && has(field)) {
+        wrong(field, "has no effect with ef (HNSW): a search in a graph is priced by reads");
+      }
+    }
+  }
+
+  void check_tool() {
+    if (!(stage_.latency > Seconds(0))) { missing("tool needs a latency, for example 2 s"); }
+    for (const char* field : {"accelerator", "batch"}) {
+      if (!stage_.servers && has(field)) {
+        wrong(field, "needs servers: a tool without servers has no queue and no price");
+      }
+    }
+    if (stage_.accelerator.empty() && has("shards")) {
+      wrong("shards", "has an effect on a tool with an accelerator only, on its price");
+    }
+  }
+
+  void check_store() {
+    if (!stage_.hit_rate) { missing("kv-retrieval needs a hit_rate from 0 to 1, for example 0.8"); }
+    if (stage_.place != StagePlace::before_prefill) {
+      const auto name = config::EnumNames<StagePlace>::value[static_cast<std::size_t>(stage_.place)].second;
+      wrong("place", fmt::format("{} is not valid for kv-retrieval; valid: before-prefill", name));
+    }
+  }
+
+  void check_latency_and_tokens() {
+    if (stage_.latency_cv > 0 && !(stage_.latency > Seconds(0))) {
+      wrong("latency_cv", "needs a latency, the mean, for example 2 s");
+    }
+    if (stage_.adds_tokens > 0 && stage_.place == StagePlace::after_answer) {
+      wrong("adds_tokens", "is not valid after-answer: no prompt follows; valid places: before-prefill, between-turns");
+    }
+  }
+
+  const Stage& stage_;
+  const config::Node& item_;
+  std::vector<Diagnostic> found_;
+};
 
 }  // namespace
+
+Place place_of(const Stage& stage, std::size_t number, const std::string& field) {
+  if (const config::Node* node = stage.written.find(field)) { return node->place; }
+  Place place = stage.written.place;
+  if (place.path.empty()) { place.path = fmt::format("/stages/{}", number); }
+  if (!field.empty()) { place.path += "/" + field; }
+  return place;
+}
 
 Result<std::vector<Stage>> read_stages(const config::Node& node) {
   if (node.kind != config::Kind::sequence) { return fail(node.place, "stages is a list of mappings with a kind"); }
   std::vector<Stage> stages;
+  std::vector<Diagnostic> found;
   for (const config::Node& item : node.items) {
-    ORRERY_TRY(stage, config::Described<Stage>::record().read(item));
-    if (const auto wrong = problem_of(stage); !wrong.empty()) { return fail(item.place, wrong); }
-    if (stage.name.empty()) {
-      stage.name = config::EnumNames<StageKind>::value[static_cast<std::size_t>(stage.kind)].second;
-    }
-    stages.push_back(std::move(stage));
+    auto stage = config::Described<Stage>::record().read(item);
+    auto wrong = stage ? StageErrors(*stage, item).list() : std::move(stage.error().diagnostics);
+    std::move(wrong.begin(), wrong.end(), std::back_inserter(found));
+    if (!stage) { continue; }
+    if (stage->name.empty()) { stage->name = name_of(stage->kind); }
+    stage->written = item;
+    stages.push_back(std::move(*stage));
   }
+  if (!found.empty()) { return tl::make_unexpected(config::failure_of(std::move(found))); }
   return stages;
 }
 
@@ -142,19 +252,24 @@ Stage on_machine(Stage stage, const hardware::Accelerator& accelerator) {
 
 namespace {
 
+// Times of a stage, in seconds: see StationOptions.
+struct StageCost {
+  Seconds shared, read, compute;
+};
+
 // Times of a machine of which each shard has a part of the work.
 struct Shard {
   const Stage& stage;
 
-  [[nodiscard]] Ticks reads(double bytes) const {
-    return ticks_of(Bytes(bytes / static_cast<double>(stage.shards)) / stage.bandwidth);
+  [[nodiscard]] Seconds reads(double bytes) const {
+    return Bytes(bytes / static_cast<double>(stage.shards)) / stage.bandwidth;
   }
-  [[nodiscard]] Ticks computes(double flops) const {
-    return ticks_of(Flops(flops / static_cast<double>(stage.shards)) / (stage.efficiency * stage.flops));
+  [[nodiscard]] Seconds computes(double flops) const {
+    return Flops(flops / static_cast<double>(stage.shards)) / (stage.efficiency * stage.flops);
   }
 };
 
-void add_search(StationOptions& station, const Stage& stage) {
+StageCost search_cost(const Stage& stage) {
   const Shard shard{stage};
   const auto dimensions = static_cast<double>(stage.dimensions);
   const double bytes = stage.vector_bytes > 0 ? static_cast<double>(stage.vector_bytes) : 2.0 * dimensions;
@@ -162,29 +277,36 @@ void add_search(StationOptions& station, const Stage& stage) {
     const double held = std::max(2.0, stage.vectors / static_cast<double>(stage.shards));
     const double reads = static_cast<double>(stage.ef) * std::log2(held);
     const Seconds fetch = stage.bandwidth > BytesPerSecond(0) ? Bytes(bytes) / stage.bandwidth : Seconds(0);
-    station.read = ticks_of(reads * (stage.read_latency + fetch));
-    return;
+    return {Seconds(0), reads * (stage.read_latency + fetch), Seconds(0)};
   }
   if (stage.lists == 0) {
-    station.shared = shard.reads(stage.vectors * bytes);
-    station.compute = shard.computes(2.0 * stage.vectors * dimensions);
-    return;
+    return {shard.reads(stage.vectors * bytes), Seconds(0), shard.computes(2.0 * stage.vectors * dimensions)};
   }
   const auto lists = static_cast<double>(stage.lists);
   const double searched = stage.vectors * static_cast<double>(stage.probed) / lists;
   constexpr double kCentroidBytes = 4.0;
-  station.shared = shard.reads(lists * dimensions * kCentroidBytes);
-  station.read = shard.reads(searched * bytes);
-  station.compute = shard.computes(2.0 * dimensions * (lists + searched));
+  return {shard.reads(lists * dimensions * kCentroidBytes), shard.reads(searched * bytes),
+          shard.computes(2.0 * dimensions * (lists + searched))};
 }
 
-void add_encoder(StationOptions& station, const Stage& stage) {
-  const std::int64_t tokens =
-      stage.kind == StageKind::embed ? stage.tokens : stage.passages * (stage.tokens + stage.passage_tokens);
+StageCost encoder_cost(const Stage& stage) {
+  const double tokens = stage.kind == StageKind::embed ? static_cast<double>(stage.tokens)
+                                                       : static_cast<double>(stage.passages) *
+                                                             static_cast<double>(stage.tokens + stage.passage_tokens);
   constexpr double kWeightBytes = 2.0;
   const Shard shard{stage};
-  station.shared = shard.reads(kWeightBytes * stage.parameters);
-  station.compute = shard.computes(2.0 * stage.parameters * static_cast<double>(tokens));
+  return {shard.reads(kWeightBytes * stage.parameters), Seconds(0), shard.computes(2.0 * stage.parameters * tokens)};
+}
+
+StageCost cost_of(const Stage& stage) {
+  switch (stage.kind) {
+    case StageKind::embed:
+    case StageKind::rerank: return encoder_cost(stage);
+    case StageKind::retrieve: return search_cost(stage);
+    case StageKind::kv_retrieval:
+    case StageKind::tool: break;
+  }
+  return {};
 }
 
 }  // namespace
@@ -196,16 +318,29 @@ StationOptions station_of(const Stage& stage, Bytes token_bytes) {
   station.fixed = ticks_of(stage.latency);
   station.fixed_cv = stage.latency_cv;
   station.place = stage.place;
-  switch (stage.kind) {
-    case StageKind::embed:
-    case StageKind::rerank: add_encoder(station, stage); break;
-    case StageKind::retrieve: add_search(station, stage); break;
-    case StageKind::kv_retrieval:
-      station.store = {stage.hit_rate.value_or(0.0), stage.prefix_tokens, token_bytes / stage.bandwidth};
-      break;
-    case StageKind::tool: break;
+  const StageCost cost = cost_of(stage);
+  station.shared = ticks_of(cost.shared);
+  station.read = ticks_of(cost.read);
+  station.compute = ticks_of(cost.compute);
+  if (stage.kind == StageKind::kv_retrieval) {
+    station.store = {stage.hit_rate.value_or(0.0), stage.prefix_tokens, token_bytes / stage.bandwidth};
   }
   return station;
+}
+
+Result<void> check_time(const Stage& stage, std::size_t number, Bytes token_bytes, std::int64_t prompt) {
+  const StageCost cost = cost_of(stage);
+  if (!std::isfinite(cost.compute.value())) {
+    return fail(place_of(stage, number, "flops"), "is missing: the accelerator has no bf16 matrix units");
+  }
+  Seconds time = stage.latency + std::max(cost.shared + cost.read, cost.compute);
+  if (stage.kind == StageKind::kv_retrieval) {
+    const auto found = static_cast<double>(std::min(stage.prefix_tokens.value_or(prompt), prompt - 1));
+    time += found * (token_bytes / stage.bandwidth);
+  }
+  if (time.value() <= kLongestStageSeconds) { return {}; }
+  return fail(place_of(stage, number, ""), fmt::format("{} takes {:.3g} s for a request; valid: at most {:.0f} s",
+                                                       stage.name, time.value(), kLongestStageSeconds));
 }
 
 }  // namespace orrery::serving

@@ -43,12 +43,16 @@ struct Stage {
   std::optional<double> hit_rate;             // of a store
   std::optional<std::int64_t> prefix_tokens;  // that a store finds; none: those of the session's earlier turns
   std::int64_t adds_tokens = 0;
+  config::Node written;  // in the scenario's file, for the places of errors
 
   // Servers of the queue; 0: as many as there are requests.
   [[nodiscard]] std::int64_t queue_servers() const { return servers.value_or(kind == StageKind::tool ? 0 : 1); }
 };
 
-// The entries of `stages`: a sequence of mappings.
+// Where the file has the field of the stage; without that field, or with none (""), where it has the stage.
+[[nodiscard]] Place place_of(const Stage& stage, std::size_t number, const std::string& field);
+
+// The entries of `stages`: a sequence of mappings. Errors of all of them: fields that the kind does not use included.
 [[nodiscard]] Result<std::vector<Stage>> read_stages(const config::Node& node);
 
 // Rates of the machine where the stage does not state them.
@@ -65,6 +69,10 @@ struct Stage {
 //             and, if a bandwidth is known, its bytes
 //   kv_retrieval  prefix tokens x token_bytes / bandwidth on a hit
 [[nodiscard]] StationOptions station_of(const Stage& stage, Bytes token_bytes = Bytes(0));
+
+// A request alone in the stage; `prompt`: tokens of the longest prompt, of which a store may find all but one. An
+// error, at the stage, if it takes longer than kLongestStageSeconds or if a rate is not known.
+[[nodiscard]] Result<void> check_time(const Stage& stage, std::size_t number, Bytes token_bytes, std::int64_t prompt);
 
 }  // namespace orrery::serving
 

@@ -3,7 +3,9 @@
 
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <numeric>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -124,6 +126,58 @@ TEST(Stages, a_tool_between_turns_delays_the_next_turn_only) {
     EXPECT_EQ(after.outcomes[i].answered - delayed.requests[i].arrival,
               before.outcomes[i].answered - plain.requests[i].arrival);
   }
+}
+
+// Times that int64 ticks cannot hold are the longest ones, not wrapped ones.
+TEST(Stages, times_that_do_not_fit_are_the_longest) {
+  EXPECT_EQ(ticks_of(Seconds(2e12)), kLongestTicks);
+  EXPECT_EQ(ticks_of(Seconds(std::numeric_limits<double>::infinity())), kLongestTicks);
+  EXPECT_EQ(ticks_of(Seconds(1.5)), 15'000'000'000'000);
+  StationOptions station;
+  station.read = ticks_of(Seconds(1e5));
+  EXPECT_EQ(station.time_of(9), 9 * station.read);
+  EXPECT_EQ(station.time_of(1'000'000'000), kLongestTicks);
+  station.fixed = station.shared = kLongestTicks;
+  EXPECT_EQ(station.time_of(2), kLongestTicks);
+}
+
+// 2e9 B at 1 mB/s: 2e12 s. A store sends at most all but one token of the longest prompt.
+TEST(Stages, a_request_may_take_100000_s_in_a_stage) {
+  Stage stage;
+  stage.kind = StageKind::embed;
+  stage.parameters = 1e9;
+  stage.bandwidth = BytesPerSecond(1e-3);
+  stage.flops = FlopsPerSecond(1e12);
+  const auto slow = check_time(stage, 2, Bytes(0), 100);
+  ASSERT_FALSE(slow.has_value());
+  EXPECT_EQ(slow.error().diagnostics[0].place.path, "/stages/2");
+  EXPECT_NE(slow.error().text().find("takes 2e+12 s for a request; valid: at most 100000 s"), std::string::npos);
+  stage.bandwidth = BytesPerSecond(2e4 * (1 + 1e-9));
+  EXPECT_TRUE(check_time(stage, 2, Bytes(0), 100).has_value());
+  stage.flops = FlopsPerSecond(0);
+  EXPECT_FALSE(check_time(stage, 2, Bytes(0), 100).has_value());
+  Stage store;
+  store.kind = StageKind::kv_retrieval;
+  store.bandwidth = BytesPerSecond(1);
+  EXPECT_TRUE(check_time(store, 0, Bytes(1000), 101).has_value());
+  EXPECT_FALSE(check_time(store, 0, Bytes(1000), 102).has_value());
+  store.prefix_tokens = 100;
+  EXPECT_TRUE(check_time(store, 0, Bytes(1000), 1'000'000).has_value());
+}
+
+// A guard after the answer, listed first, does not change the latencies of a tool before the prompt.
+TEST(Stages, random_latencies_do_not_depend_on_stages_of_other_places) {
+  Stage tool, guard;
+  tool.latency = guard.latency = Seconds(0.1);
+  tool.latency_cv = guard.latency_cv = 1.0;
+  guard.place = StagePlace::after_answer;
+  TestFleet one, two;
+  one.options.stations = {station_of(tool)};
+  two.options.stations = {station_of(guard), station_of(tool)};
+  Workload load = load_of(50, 10.0, 20, 2, 1.0, 3), again = load;
+  const FleetRun alone = one.run(load), both = two.run(again);
+  EXPECT_EQ(alone.stations[0].times, both.stations[1].times);
+  EXPECT_NE(alone.stations[0].times, both.stations[0].times);
 }
 
 struct Mean {

@@ -9,8 +9,9 @@ namespace orrery::serving {
 
 namespace {
 
-constexpr std::uint64_t kStationDraws = 1000;  // streams of random numbers, one for each station
-constexpr double kLongestTime = 1e5;           // of a draw, in seconds
+// Streams of random numbers, one for each station: by its place and its order in the place, so that stages of other
+// places do not change them.
+constexpr std::uint64_t kStationDraws = 1000, kDrawsOfPlace = 1'000'000'000;
 
 // [request]: tokens of the prompt and answer of the turn before it.
 std::vector<std::int64_t> earlier_tokens(const Workload& load) {
@@ -51,13 +52,17 @@ void Stations::link_places() {
 void Stations::draw(std::size_t number, const Workload& load, std::uint64_t seed) {
   Station& station = stations_[number];
   const auto requests = static_cast<std::size_t>(load.arriving());
-  Draws draws(seed, kStationDraws + number);
+  const auto at = stations_.begin() + static_cast<std::ptrdiff_t>(number);
+  const auto earlier_in_place = static_cast<std::uint64_t>(std::count_if(
+      stations_.begin(), at, [&](const Station& other) { return other.options.place == station.options.place; }));
+  const auto place = static_cast<std::uint64_t>(station.options.place);
+  Draws draws(seed, kStationDraws + place * kDrawsOfPlace + earlier_in_place);
   if (station.options.fixed_cv > 0) {
     const double variance = std::log(1.0 + station.options.fixed_cv * station.options.fixed_cv);
     for (std::size_t i = 0; i < requests; ++i) {
       const double drawn = std::exp(std::sqrt(variance) * draws.normal() - 0.5 * variance);
       const double time = static_cast<double>(station.options.fixed) * drawn;
-      station.own.push_back(std::llround(std::min(time, kLongestTime * kTicksPerSecond)));
+      station.own.push_back(std::llround(std::min(time, kLongestStageSeconds * kTicksPerSecond)));
     }
     station.options.fixed = 0;
   }
@@ -65,15 +70,16 @@ void Stations::draw(std::size_t number, const Workload& load, std::uint64_t seed
   const StoreOptions& store = *station.options.store;
   const std::vector<std::int64_t> earlier = store.prefix_tokens ? std::vector<std::int64_t>() : earlier_tokens(load);
   station.own.resize(requests);
-  station.found.resize(requests);
+  std::vector<std::int64_t>& found = station.totals.found;
+  found.resize(requests);
   retrieved_.resize(requests);
   for (std::size_t i = 0; i < requests; ++i) {
     const std::int64_t prefix = store.prefix_tokens ? *store.prefix_tokens : earlier[i];
     const bool hits = draws.uniform() < store.hit_rate;
-    station.found[i] = hits ? std::min(prefix, load.requests[i].input - 1) : 0;
-    const double time = static_cast<double>(station.found[i]) * store.token.value();
-    station.own[i] += ticks_of(Seconds(std::min(time, kLongestTime)));
-    retrieved_[i] = std::max(retrieved_[i], station.found[i]);
+    found[i] = hits ? std::min(prefix, load.requests[i].input - 1) : 0;
+    const double time = static_cast<double>(found[i]) * store.token.value();
+    station.own[i] += ticks_of(Seconds(std::min(time, kLongestStageSeconds)));
+    retrieved_[i] = std::max(retrieved_[i], found[i]);
   }
 }
 
@@ -101,13 +107,13 @@ void Stations::start_batch(std::size_t station, Ticks now) {
     at.queue.pop_front();
     at.totals.waits[r] = now - at.entered[r];
     if (!at.own.empty()) { longest = std::max(longest, at.own[r]); }
-    if (!at.found.empty()) {
-      at.totals.hits += at.found[r] > 0 ? 1 : 0;
-      at.totals.retrieved += at.found[r];
+    if (!at.totals.found.empty()) {
+      at.totals.hits += at.totals.found[r] > 0 ? 1 : 0;
+      at.totals.retrieved += at.totals.found[r];
     }
     batch.requests.push_back(request);
   }
-  const Ticks time = at.options.time_of(size) + longest;
+  const Ticks time = saturated_sum(at.options.time_of(size), longest);
   batch.at = std::min(now, kNever - 1 - time) + time;  // too late ones are an error of the run
   ++at.busy;
   ++at.totals.batches;

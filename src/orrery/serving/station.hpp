@@ -22,6 +22,7 @@ enum class StagePlace : std::uint8_t {
   between_turns,   // a request that another turn of its session follows, after its answer
 };
 inline constexpr std::size_t kStagePlaces = 3;
+inline constexpr double kLongestStageSeconds = 1e5;  // of a request in a stage, without the queue
 
 // A store of keys and values: a lookup may find the beginning of the prompt, and sends it.
 struct StoreOptions {
@@ -42,8 +43,9 @@ struct StationOptions {
   std::optional<StoreOptions> store = std::nullopt;
 
   [[nodiscard]] Ticks time_of(std::int64_t requests) const {
-    const Ticks reads = shared + requests * read, computes = requests * compute;
-    return fixed + (reads > computes ? reads : computes);
+    const Ticks reads = saturated_sum(shared, saturated_product(requests, read));
+    const Ticks computes = saturated_product(requests, compute);
+    return saturated_sum(fixed, reads > computes ? reads : computes);
   }
 };
 
@@ -51,6 +53,7 @@ struct StationOptions {
 struct StationTotals {
   std::int64_t served = 0, batches = 0;
   std::int64_t hits = 0, retrieved = 0;  // of a store: requests, tokens
+  std::vector<std::int64_t> found;       // [request], tokens of a store; empty: none
   double busy_s = 0;                     // sum over servers
   double inside_integral = 0;            // of the requests that wait or are served
   std::vector<Ticks> waits;  // [request], from its arrival at the station to the start of its batch; -1: none
@@ -59,7 +62,7 @@ struct StationTotals {
 
 class Stations {
  public:
-  // Random times and hits of a request depend on the seed and the station alone.
+  // Random times and hits of a request depend on the seed, the place of the station and its order in the place.
   Stations(const std::vector<StationOptions>& options, const Workload& load, std::uint64_t seed);
 
   [[nodiscard]] bool empty() const { return stations_.empty(); }
@@ -88,10 +91,9 @@ class Stations {
     StationOptions options;
     StationTotals totals;
     std::deque<std::int64_t> queue;
-    std::vector<Ticks> entered;       // [request]
-    std::vector<Ticks> own;           // [request], a time of its own; empty: none
-    std::vector<std::int64_t> found;  // [request], tokens of a store; empty: none
-    std::size_t next = 0;             // station of the same place behind it; their number: none
+    std::vector<Ticks> entered;  // [request]
+    std::vector<Ticks> own;      // [request], a time of its own; empty: none
+    std::size_t next = 0;        // next station of the same place; their number: none
     std::int64_t busy = 0, inside = 0;
     Ticks counted = 0;
   };

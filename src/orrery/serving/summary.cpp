@@ -15,18 +15,34 @@ namespace orrery::serving {
 
 namespace {
 
-results::ServedRequest served_request(const Request& request, const Outcome& outcome, const Outcome& end) {
+// `ending`: the sequence that ends last.
+results::ServedRequest served_request(const Workload& load, const FleetRun& run, std::size_t number,
+                                      std::size_t ending) {
+  const Request& request = load.requests[number];
+  const Outcome &outcome = run.outcomes[number], &end = run.outcomes[ending];
   results::ServedRequest served;
   served.arrival_s = seconds_of(request.arrival);
+  served.ready_s = seconds_of(outcome.ready);
   served.scheduled_s = seconds_of(outcome.scheduled);
   served.first_token_s = seconds_of(outcome.first);
   served.last_token_s = seconds_of(end.last);
   served.answered_s = seconds_of(outcome.answered);
+  served.last_branch_first_token_s = seconds_of(end.first);
+  served.last_branch_output = load.requests[ending].output;
   served.input = request.input;
-  served.output = request.output;
   served.cached = outcome.cached;
-  served.preemptions = outcome.preemptions;
   served.engine = outcome.engine;
+  const auto add = [&](std::size_t sequence) {
+    const Outcome& one = run.outcomes[sequence];
+    served.output += one.cut ? one.cut_tokens : load.requests[sequence].output;
+    served.preemptions += one.preemptions;
+  };
+  add(number);
+  const auto further = static_cast<std::size_t>(load.first_branch_of(static_cast<std::int64_t>(number)));
+  for (std::size_t k = 0; k + 1 < static_cast<std::size_t>(load.branches); ++k) { add(further + k); }
+  for (const StationTotals& station : run.stations) {
+    served.stage_s.push_back(station.times[number] < 0 ? -1.0 : seconds_of(station.times[number]));
+  }
   return served;
 }
 
@@ -100,8 +116,12 @@ void summarise_stages(results::Serving& result, const std::vector<StationOptions
     const StationTotals& totals = run.stations[k];
     results::ServingStage& stage = result.stages[k];
     std::vector<double> waits, times;
+    std::int64_t hits = 0, retrieved = 0;
     for (std::size_t i = skipped; i < totals.times.size(); ++i) {
       if (totals.times[i] < 0) { continue; }
+      const std::int64_t found = totals.found.empty() ? 0 : totals.found[i];
+      hits += found > 0 ? 1 : 0;
+      retrieved += found;
       waits.push_back(seconds_of(totals.waits[i]));
       times.push_back(seconds_of(totals.times[i]));
     }
@@ -110,8 +130,8 @@ void summarise_stages(results::Serving& result, const std::vector<StationOptions
     stage.time = distribution_of(std::move(times));
     if (stages[k].place != StagePlace::between_turns) { stage.share = part(stage.time.mean, result.e2e.mean); }
     if (stages[k].store) {
-      stage.hits = totals.hits;
-      stage.retrieved_tokens = totals.retrieved;
+      stage.hits = hits;
+      stage.retrieved_tokens = retrieved;
     }
     stage.mean_batch = part(static_cast<double>(totals.served), static_cast<double>(totals.batches));
     stage.mean_inside = part(totals.inside_integral, duration);
@@ -203,13 +223,13 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
       if (options.each) { result.each.push_back(refused_request(request)); }
       continue;
     }
-    const Outcome& end = end_of(run.outcomes, static_cast<std::int64_t>(i));
-    const Request& ending =
-        outcome.joined_by < 0 ? request : load.requests[static_cast<std::size_t>(outcome.joined_by)];
+    const std::size_t last = outcome.joined_by < 0 ? i : static_cast<std::size_t>(outcome.joined_by);
+    const Outcome& end = run.outcomes[last];
+    const Request& ending = load.requests[last];
     outputs += static_cast<double>(request.output);
     inputs += static_cast<double>(request.input);
     result.recomputed_tokens += outcome.recomputed;
-    if (options.each) { result.each.push_back(served_request(request, outcome, end)); }
+    if (options.each) { result.each.push_back(served_request(load, run, i, last)); }
     if (i < skipped) { continue; }
     const RequestTimes times = times_of(request, outcome, ending, end, options.request_overhead_s);
     ttft.push_back(times.ttft);

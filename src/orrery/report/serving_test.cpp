@@ -1,0 +1,104 @@
+// Reports of serving simulations: parts of E2E, units of loads, files of requests.
+#include "orrery/report/serving.hpp"
+
+#include <gtest/gtest.h>
+
+namespace orrery::report::serving_test {
+namespace {
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+results::ServingStage stage(const char* name, const char* place, double time) {
+  results::ServingStage made;
+  made.name = name;
+  made.place = place;
+  made.time.mean = time;
+  return made;
+}
+
+// E2E 10 s: overhead 0.5, embed 1, tokenisation 0.25, queue 0.25, prefill 1, decode 5, guard 2.
+TEST(ServingText, rows_of_the_stage_table_sum_to_the_end_to_end_time) {
+  results::Serving s;
+  s.stages = {stage("embed", "before-prefill", 1), stage("guard", "after-answer", 2)};
+  s.request_overhead_s = 0.5;
+  s.queue.mean = 0.25;
+  s.prefill.mean = 1;
+  s.ttft.mean = 3;
+  s.e2e.mean = 10;
+  const std::string text = serving_text(s, {});
+  const auto share_of = [&](const std::string& row) {  // the last two words of the line: "5.0 %"
+    const std::size_t at = text.rfind("\n" + row);
+    EXPECT_NE(at, std::string::npos) << row;
+    const std::string line = text.substr(at + 1, text.find('\n', at + 1) - at - 1);
+    return line.substr(line.rfind(' ', line.rfind(' ') - 1) + 1);
+  };
+  EXPECT_EQ(share_of("request overhead"), "5.0 %");
+  EXPECT_EQ(share_of("tokenisation"), "2.5 %");
+  EXPECT_EQ(share_of("queue of the engine"), "2.5 %");
+  EXPECT_EQ(share_of("prefill and transfer"), "10.0 %");
+  EXPECT_EQ(share_of("decode"), "50.0 %");
+}
+
+TEST(ServingText, loads_of_sessions_are_sessions_per_second) {
+  results::ServingCurve curve;
+  curve.axis = "rate";
+  curve.points = {{2.0, {}}};
+  curve.points[0].result.gpus = 1;
+  curve.best = 0;
+  EXPECT_TRUE(has(serving_curve_text(curve, {}), "within the SLO: 2 requests/s,"));
+  curve.points[0].result.sessions = true;
+  const std::string text = serving_curve_text(curve, {});
+  EXPECT_TRUE(has(text, "within the SLO: 2 sessions/s, 0 requests/s served per GPU"));
+  EXPECT_LT(text.find("sessions/s"), text.find("TTFT p50"));  // the head of the first column
+}
+
+// Arrives at 1 s; embed to 2, tokenised at 2.5, scheduled at 3, tokens at 4 and 6; guard to 8, tool to 9.
+results::Serving one_request() {
+  results::Serving s;
+  s.stages = {stage("tool \"a\"", "between-turns", 1), stage("embed", "before-prefill", 1),
+              stage("guard", "after-answer", 2)};
+  results::ServedRequest r;
+  r.arrival_s = 1;
+  r.ready_s = 2.5;
+  r.scheduled_s = 3;
+  r.first_token_s = 4;
+  r.last_token_s = 6;
+  r.answered_s = 8;
+  r.output = 30;
+  r.last_branch_first_token_s = 4.5;
+  r.last_branch_output = 16;
+  r.stage_s = {1, 1, 2};
+  s.each = {r};
+  return s;
+}
+
+TEST(ServingTimeline, has_a_span_for_each_stage_and_the_queue_after_them) {
+  const std::string text = serving_timeline(one_request());
+  const auto span = [&](const std::string& name, const char* from, const char* time) {
+    EXPECT_TRUE(has(text, "{\"name\":\"" + name + "\",\"ph\":\"X\",\"pid\":0,\"tid\":1,\"ts\":" + from +
+                              ".000,\"dur\":" + time + ".000}"))
+        << name << "\n"
+        << text;
+  };
+  span("embed", "1000000", "1000000");
+  span("tokenisation", "2000000", "500000");
+  span("queue", "2500000", "500000");
+  span("prefill", "3000000", "1000000");
+  span("decode", "4000000", "2000000");
+  span("guard", "6000000", "2000000");
+  span(R"(tool \"a\")", "8000000", "1000000");
+}
+
+TEST(ServingCsv, has_the_tokens_of_the_branch_that_ends_last) {
+  results::Serving s = one_request();
+  s.each.push_back({});
+  s.each.back().refused = true;
+  EXPECT_EQ(serving_requests_csv(s),
+            "request,engine,arrival_s,scheduled_s,first_token_s,last_token_s,input_tokens,output_tokens,cached_tokens,"
+            "preemptions,answered_s,last_branch_first_token_s,last_branch_tokens\n"
+            "1,0,1.000000000,3.000000000,4.000000000,6.000000000,0,30,0,0,8.000000000,4.500000000,16\n"
+            "2,,0.000000000,,,,0,0,,,,,\n");
+}
+
+}  // namespace
+}  // namespace orrery::report::serving_test
