@@ -139,16 +139,17 @@ Result<api::ServePlanRequest> plan_request(const Options& options) {
   return request;
 }
 
-launch::ServedPool served_pool(const char* role, const results::ServingDegrees& d) {
-  return {role, d.tp, d.pp, d.ep, d.attention_dp, d.replicas};
+launch::ServedPool served_pool(const char* role, const results::ServingDegrees& d, const results::ServingPool& pool) {
+  return {role, d.tp, d.pp, d.ep, d.attention_dp, d.replicas, pool.redundant_experts};
 }
 
 std::string script(launch::Server server, const api::ServePlanRequest& request, const results::ServingCandidate& best) {
   const serving::Scenario& s = request.base.scenario;
   launch::ServedFleet fleet;
   fleet.model = s.model;
-  if (best.prefill) { fleet.prefill = served_pool("prefill", *best.prefill); }
-  fleet.engine = served_pool(best.prefill ? "decode" : "engine", best.engine);
+  if (best.prefill) { fleet.prefill = served_pool("prefill", *best.prefill, best.result.pools.front()); }
+  fleet.engine = served_pool(best.prefill ? "decode" : "engine", best.engine, best.result.pools.back());
+  if (s.stack == "sglang-deepep") { fleet.expert_backend = "deepep"; }
   fleet.max_batched_tokens = best.max_batched_tokens;
   fleet.max_sequences = best.max_sequences;
   if (s.precision == hardware::Precision::fp8) { fleet.quantization = "fp8"; }

@@ -168,9 +168,10 @@ void Search::size_for_traffic(std::vector<Ranked> ranked, ServingPlan& plan) con
   if (plan.best.empty()) {
     const Ranked& nearest = chosen.front();
     plan.nothing = fmt::format(
-        "{} accelerators do not carry {:.4g} requests/s within the service level; nearest: {} carries {:.4g} "
+        "{} not carry {:.4g} requests/s within the service level; nearest: {} carries {:.4g} "
         "requests/s, about {} accelerators of it are needed{}",
-        request_.devices, traffic_, nearest.candidate.text, nearest.candidate.load,
+        request_.devices > 0 ? fmt::format("{} accelerators do", request_.devices) : "fleets of these degrees do",
+        traffic_, nearest.candidate.text, nearest.candidate.load,
         static_cast<std::int64_t>(std::ceil(traffic_ / nearest.candidate.load)) * units_[nearest.unit].gpus(),
         request_.base.scenario.stages.empty() ? "" : ", if no stage is full (orrery serve says which)");
     return;

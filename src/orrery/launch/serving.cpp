@@ -8,12 +8,20 @@ namespace {
 
 constexpr std::string_view kTransfer = R"('{"kv_connector":"NixlConnector","kv_role":"kv_both"}')";
 
+std::string accelerators_of(const ServedPool& pool) {
+  const std::int64_t count = pool.tp * pool.pp * pool.attention_dp;
+  return fmt::format("{} accelerator{}", count, count == 1 ? "" : "s");
+}
+
 // Arguments of vLLM's engine, which Dynamo's worker takes, too.
 std::string vllm_arguments(const ServedFleet& fleet, const ServedPool& pool) {
   std::string text = fmt::format(" --tensor-parallel-size {}", pool.tp);
   if (pool.pp > 1) { text += fmt::format(" --pipeline-parallel-size {}", pool.pp); }
   if (pool.attention_dp > 1) { text += fmt::format(" --data-parallel-size {}", pool.attention_dp); }
   if (pool.ep > 1) { text += " --enable-expert-parallel"; }
+  if (pool.redundant_experts > 0) {
+    text += fmt::format(R"( --enable-eplb --eplb-config '{{"num_redundant_experts":{}}}')", pool.redundant_experts);
+  }
   text += fmt::format(" \\\n  --max-num-batched-tokens {} --max-num-seqs {} --gpu-memory-utilization {}",
                       fleet.max_batched_tokens, fleet.max_sequences, fleet.memory_use);
   if (!fleet.quantization.empty()) { text += " --quantization " + fleet.quantization; }
@@ -22,22 +30,24 @@ std::string vllm_arguments(const ServedFleet& fleet, const ServedPool& pool) {
 }
 
 std::string vllm_lines(const ServedFleet& fleet, const ServedPool& pool) {
-  std::string text = fmt::format("# {}: {} of these, each on {} accelerators and a port of its own\n", pool.role,
-                                 pool.replicas, pool.tp * pool.pp * pool.attention_dp);
+  std::string text = fmt::format("# {}: {} of these, each on {} and a port of its own\n", pool.role, pool.replicas,
+                                 accelerators_of(pool));
   text += fmt::format("vllm serve \"$MODEL\"{}", vllm_arguments(fleet, pool));
   if (fleet.prefill) { text += fmt::format(" \\\n  --kv-transfer-config {}", kTransfer); }
   return text + "\n";
 }
 
 std::string sglang_lines(const ServedFleet& fleet, const ServedPool& pool) {
-  std::string text = fmt::format("# {}: {} of these, each on {} accelerators and a port of its own\n", pool.role,
-                                 pool.replicas, pool.tp * pool.pp * pool.attention_dp);
+  std::string text = fmt::format("# {}: {} of these, each on {} and a port of its own\n", pool.role, pool.replicas,
+                                 accelerators_of(pool));
   // SGLang's tp counts all ranks of a stage; data-parallel attention divides them.
   text +=
       fmt::format("python3 -m sglang.launch_server --model-path \"$MODEL\" --tp-size {}", pool.tp * pool.attention_dp);
   if (pool.pp > 1) { text += fmt::format(" --pp-size {}", pool.pp); }
   if (pool.attention_dp > 1) { text += fmt::format(" --dp-size {} --enable-dp-attention", pool.attention_dp); }
   if (pool.ep > 1) { text += fmt::format(" --ep-size {}", pool.ep); }
+  if (pool.redundant_experts > 0) { text += fmt::format(" --ep-num-redundant-experts {}", pool.redundant_experts); }
+  if (pool.ep > 1 && !fleet.expert_backend.empty()) { text += " --moe-a2a-backend " + fleet.expert_backend; }
   text += fmt::format(" \\\n  --chunked-prefill-size {} --max-running-requests {} --mem-fraction-static {}",
                       fleet.max_batched_tokens, fleet.max_sequences, fleet.memory_use);
   if (!fleet.quantization.empty()) { text += " --quantization " + fleet.quantization; }
@@ -49,8 +59,7 @@ std::string sglang_lines(const ServedFleet& fleet, const ServedPool& pool) {
 }
 
 std::string dynamo_lines(const ServedFleet& fleet, const ServedPool& pool) {
-  std::string text = fmt::format("# {}: {} of these, each on {} accelerators\n", pool.role, pool.replicas,
-                                 pool.tp * pool.pp * pool.attention_dp);
+  std::string text = fmt::format("# {}: {} of these, each on {}\n", pool.role, pool.replicas, accelerators_of(pool));
   text += fmt::format("python3 -m dynamo.vllm --model \"$MODEL\"{}", vllm_arguments(fleet, pool));
   if (pool.role == "prefill") { text += " --is-prefill-worker"; }
   return text + "\n";

@@ -22,6 +22,7 @@ enum class Server : std::uint8_t {
 struct ServedPool {
   std::string role;  // "engine", "prefill", "decode"
   std::int64_t tp = 1, pp = 1, ep = 1, attention_dp = 1, replicas = 1;
+  std::int64_t redundant_experts = 0;  // extra copies of experts of a layer
 };
 
 struct ServedFleet {
@@ -31,6 +32,7 @@ struct ServedFleet {
   std::int64_t max_batched_tokens = 0, max_sequences = 0;
   double memory_use = 0.9;
   std::string quantization, kv_format;  // "fp8"; empty: as the checkpoint is
+  std::string expert_backend;           // SGLang: "deepep"; empty: its default
   std::string note;                     // a comment of the first lines
 };
 

@@ -51,6 +51,7 @@ struct ServingPool {
   std::string name;  // "engine", "prefill", "decode"
   std::string engine, plan, accelerator;
   std::int64_t replicas = 1, gpus = 1;
+  std::int64_t redundant_experts = 0;         // extra copies of experts of a layer
   std::int64_t blocks = 0, block_tokens = 1;  // of the cache of one engine
   double kv_peak = 0, kv_mean = 0;            // part of the cache
   double utilisation = 0;                     // part of the time in which an iteration runs
@@ -125,8 +126,8 @@ struct Serving {
   std::vector<ServedRequest> each;  // if asked for
   double wall_s = 0;                // set by the caller
 
-  // A stage whose servers are busy all the time: requests come faster than it serves them, or it is what limits a closed
-  // loop.
+  // A stage whose servers are busy all the time: requests come faster than it serves them, or it is what limits a
+  // closed loop.
   [[nodiscard]] const ServingStage* full_stage() const {
     constexpr double kFull = 0.98;
     for (const ServingStage& stage : stages) {

@@ -159,6 +159,7 @@ results::ServingPool BuiltPool::described() const {
   pool.accelerator = inputs_.cluster.accelerator.name;
   pool.replicas = d.replicas;
   pool.gpus = d.gpus();
+  pool.redundant_experts = redundant_experts_;
   pool.blocks = shape_.blocks;
   pool.block_tokens = inputs_.settings.block_tokens;
   std::vector<std::string> parts = {fmt::format("tp {}", d.tp)};
