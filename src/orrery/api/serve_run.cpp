@@ -178,20 +178,34 @@ Result<results::Serving> run_serving(const PreparedServing& prepared, const Scen
   return result;
 }
 
-Result<results::ServingPoint> serving_probe(const PreparedServing& prepared, Scenario scenario, double load) {
+namespace {
+
+// At another rate or number of clients.
+Scenario with_load(Scenario scenario, double load) {
   if (scenario.concurrency) {
     scenario.concurrency = std::max<std::int64_t>(1, std::llround(load));
   } else {
     scenario.rate = load;
   }
-  ORRERY_TRY(result, run_serving(prepared, scenario, false));
+  return scenario;
+}
+
+// With the requests of a probe, if their number is not given.
+Scenario with_requests(const PreparedServing& prepared, Scenario scenario) {
+  const bool is_open = scenario.rate && !scenario.concurrency && !scenario.requests && scenario.trace.empty();
+  if (is_open) { scenario.requests = requests_of_probe(scenario, prepared.slo, *scenario.rate); }
+  return scenario;
+}
+
+}  // namespace
+
+Result<results::ServingPoint> serving_probe(const PreparedServing& prepared, const Scenario& scenario, double load) {
+  ORRERY_TRY(result, run_serving(prepared, with_load(scenario, load), false));
   return results::ServingPoint{load, std::move(result)};
 }
 
-Result<results::Serving> serve_traffic(const PreparedServing& prepared, Scenario scenario) {
-  const bool is_open = scenario.rate && !scenario.requests && scenario.trace.empty();
-  if (is_open) { scenario.requests = requests_of_probe(scenario, prepared.slo, *scenario.rate); }
-  return run_serving(prepared, scenario, false);
+Result<results::Serving> serve_traffic(const PreparedServing& prepared, const Scenario& scenario) {
+  return run_serving(prepared, with_requests(prepared, scenario), false);
 }
 
 double load_of(const Scenario& scenario) {
@@ -213,18 +227,6 @@ LoadBisection bisection_of(const Scenario& scenario) {
 
 namespace {
 
-// The scenario with the requests of a probe at `load`.
-Scenario at_load(const PreparedServing& prepared, Scenario scenario, double load) {
-  const bool is_open = !scenario.concurrency && !scenario.requests && scenario.trace.empty();
-  if (is_open) { scenario.requests = requests_of_probe(scenario, prepared.slo, load); }
-  if (scenario.concurrency) {
-    scenario.concurrency = std::max<std::int64_t>(1, std::llround(load));
-  } else {
-    scenario.rate = load;
-  }
-  return scenario;
-}
-
 double offered_tokens(const serving::Workload& load) {
   double tokens = 0;
   serving::Ticks first = serving::kNever, last = 0;
@@ -239,7 +241,7 @@ double offered_tokens(const serving::Workload& load) {
 }  // namespace
 
 Result<LoadTrial> load_trial(const PreparedServing& prepared, const Scenario& scenario, double load, Stops stops) {
-  const Scenario probed = at_load(prepared, scenario, load);
+  const Scenario probed = with_requests(prepared, with_load(scenario, load));
   const std::int64_t block_tokens = prepared.deployment->pools.front()->inputs().settings.block_tokens;
   ORRERY_TRY(work, serving::workload_of(probed, block_tokens));
   LoadTrial trial;
@@ -267,7 +269,10 @@ Failure no_load_failure(const results::ServingPoint& lowest, bool counts) {
   }
   Failure failure{{{{{}, 0, 0, "--slo"},
                     fmt::format("no load meets it; nearest, at {} {}: {}", fmt::format("{:.4g}", lowest.load),
-                                counts ? "clients" : "requests/s", reached)}}};
+                                counts                   ? "clients"
+                                : lowest.result.sessions ? "sessions/s"
+                                                         : "requests/s",
+                                reached)}}};
   failure.answer_is_no = true;
   return failure;
 }

@@ -53,14 +53,15 @@ struct PreparedServing {
                                                    bool each);
 
 // The scenario's own load. If the number of requests is not given, a rate has as many as a probe of goodput_curve().
-[[nodiscard]] Result<results::Serving> serve_traffic(const PreparedServing& prepared, serving::Scenario scenario);
+[[nodiscard]] Result<results::Serving> serve_traffic(const PreparedServing& prepared,
+                                                     const serving::Scenario& scenario);
 
 // One point of a curve: the scenario at another rate or number of clients.
-[[nodiscard]] Result<results::ServingPoint> serving_probe(const PreparedServing& prepared, serving::Scenario scenario,
-                                                          double load);
+[[nodiscard]] Result<results::ServingPoint> serving_probe(const PreparedServing& prepared,
+                                                          const serving::Scenario& scenario, double load);
 
-// Whether the service level is met and no stage fills up: the queue in front of a full one after the answer grows, though
-// no first token waits for it.
+// Whether the service level is met and no stage fills up: the queue in front of a full one after the answer grows,
+// though no first token waits for it.
 [[nodiscard]] inline bool carries(const results::Serving& result, bool is_open) {
   return result.meets_slo() && !(is_open && result.full_stage() != nullptr);
 }

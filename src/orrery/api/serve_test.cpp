@@ -78,6 +78,37 @@ TEST(ApiServe, goodput_is_the_highest_rate_within_the_service_level) {
   }
 }
 
+// A check of 500 ms by one person after each answer: two requests a second, whatever the engine does. No limit of the
+// service level is about it.
+TEST(ApiServe, a_full_stage_after_the_answer_does_not_carry_a_load) {
+  ServeRequest request = small_run();
+  request.scenario.slo = "ttft_p99=500ms tpot_p99=20ms";
+  serving::Stage check;
+  check.name = "check";
+  check.kind = serving::StageKind::tool;
+  check.place = serving::StagePlace::after_answer;
+  check.servers = 1;
+  check.latency = Seconds(0.5);
+  request.scenario.stages = {check};
+  request.scenario.rate = 8.0;
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(run.has_value()) << run.error().text();
+  EXPECT_TRUE(run->meets_slo());
+  EXPECT_THAT(run->warnings, testing::ElementsAre(testing::HasSubstr("stage check: requests come faster")));
+  const auto curve = serve_goodput(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(curve.has_value()) << curve.error().text();
+  EXPECT_NEAR(curve->points[*curve->best].load, 2.0, 0.2);
+  EXPECT_EQ(curve->points.back().load, 8.0);
+  ASSERT_NE(curve->points.back().result.full_stage(), nullptr);
+  EXPECT_EQ(curve->points.back().result.full_stage()->name, "check");
+  request.scenario.rate.reset();
+  request.scenario.concurrency = 4;  // clients wait for it: a closed loop does not fill up
+  const auto closed = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(closed.has_value()) << closed.error().text();
+  EXPECT_TRUE(closed->warnings.empty());
+  EXPECT_NEAR(closed->requests_per_s, 2.0, 0.1);
+}
+
 TEST(ApiServe, a_service_level_that_nothing_meets_is_answered_with_the_nearest) {
   ServeRequest request = small_run();
   request.scenario.slo = "tpot_p99=1us";

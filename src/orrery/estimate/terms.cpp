@@ -37,7 +37,7 @@ std::string TermWriter::bound_of(const parallel::CollectiveCall& call) const {
     case Route::collective: break;
     case Route::ring_steps: return fmt::format("{} ring/rounds", name);
     case Route::node_dispatch: {
-      if (call.node_dispatch.straight) { return fmt::format("{} straight/rank", name); }
+      if (call.node_dispatch.low_latency) { return fmt::format("{} low-latency/rank", name); }
       const bool one_node = program_.mesh.group(parallel::GroupKind::ep_across).size() == 1;
       return fmt::format("{} once/{}", name, one_node ? "rank" : "node");
     }

@@ -462,7 +462,7 @@ Record<DispatchPolicy> dispatch_policy() {
       .optional(
           "dispatch_per_node", &DispatchPolicy::copies,
           "one copy of a token to every node that has experts for it, distributed there; else one to every expert")
-      .optional("dispatch_straight", &DispatchPolicy::straight,
+      .optional("dispatch_low_latency", &DispatchPolicy::low_latency,
                 "generated tokens: one copy to every expert, straight to its rank, inside a node and between nodes at "
                 "the same time, by kernels that also sort and add (low-latency kernels)")
       .optional(

@@ -108,7 +108,7 @@ struct DispatchPolicy {
   TokenCopies copies = TokenCopies::per_expert;
   // Generated tokens: one copy to every expert, straight to its rank, inside a node and between nodes at the same time,
   // by kernels that also sort and add (low-latency kernels of DeepEP).
-  bool straight = false;
+  bool low_latency = false;
   // Where the experts of a layer are on the ranks of one tensor-parallel group: every rank has all tokens, computes its
   // experts' part, and one all-reduce adds the parts (inference engines); else tokens are dispatched.
   bool replicated_tokens = false;

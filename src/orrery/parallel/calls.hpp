@@ -46,7 +46,7 @@ struct NodeDispatchBytes {
 [[nodiscard]] inline NodeDispatchBytes node_dispatch_bytes(const CollectiveCall& call, const Mesh& mesh) {
   const auto nodes = static_cast<double>(mesh.group(GroupKind::ep_across).size());
   const bool one_node = nodes == 1.0;
-  if (call.node_dispatch.straight) {
+  if (call.node_dispatch.low_latency) {
     return {call.bytes / nodes, one_node ? Bytes(0) : call.bytes, one_node ? GroupKind::ep : GroupKind::ep_node};
   }
   const auto bytes_over = [&](GroupKind places) {

@@ -384,7 +384,7 @@ TEST(Placement, expert_groups_lie_where_the_ranks_of_a_stage_do) {
 
 // 32 ranks on four nodes: of 32 shards 24 leave the node, which an all-to-all of all bytes over the nodes sends; eight
 // stay, which an all-to-all of a quarter moves. In one node all do.
-TEST(Placement, copies_that_go_straight_cross_each_dimension_once) {
+TEST(Placement, low_latency_copies_cross_each_dimension_once) {
   const auto cluster = test::cluster_of({8, 64});
   Plan plan;
   plan.dp = plan.ep = 32;

@@ -142,13 +142,13 @@ hardware::Stack any_stack(Range&& range) {
   stack.host.kernel_launch_time = any_flag(range) ? 0_us : 1_us * static_cast<double>(range(1, 20));
   stack.fusion.experts = any_flag(range);
   stack.dispatch.copies = any_flag(range) ? hardware::TokenCopies::per_node : hardware::TokenCopies::per_expert;
-  stack.dispatch.straight = any_flag(range);
   stack.host.launch_time = any_flag(range) ? 0_us : 1_us * static_cast<double>(range(1, 100));
   stack.overlap.interference = any_flag(range) ? 0.0 : 0.01 * static_cast<double>(range(1, 50));
   stack.overlap.aligned_reduce = any_flag(range);
   if (any_flag(range)) {
     stack.transfers = {.stages = hardware::StageTransfer::scattered, .ports = hardware::NodePorts::one};
   }
+  stack.dispatch.low_latency = any_flag(range);
   return stack;
 }
 

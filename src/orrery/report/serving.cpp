@@ -229,7 +229,8 @@ std::string serving_curve_text(const results::ServingCurve& curve, TextStyle sty
   for (std::size_t i = 0; i < curve.points.size(); ++i) {
     const auto& [load, s] = curve.points[i];
     const double user = s.tpot.mean > 0 ? 1.0 / s.tpot.mean : 0.0;
-    std::string slo = s.slo.empty() ? "" : s.meets_slo() ? "met" : "missed";
+    const auto* full = curve.axis == "rate" ? s.full_stage() : nullptr;
+    std::string slo = s.slo.empty() ? "" : !s.meets_slo() ? "missed" : full ? full->name + " is full" : "met";
     if (curve.best == i) { slo += " <- highest"; }
     table.row({fmt::format("{:.4g}", load), time(s.ttft.p50), time(s.ttft.p99), time(s.tpot.p50), time(s.tpot.p99),
                fmt::format("{:.4g}", s.output_tokens_per_s / static_cast<double>(s.gpus)), fmt::format("{:.4g}", user),

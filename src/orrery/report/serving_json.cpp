@@ -175,8 +175,10 @@ std::string serving_curve_json(const results::ServingCurve& curve) {
                             {"wall_s", curve.wall_s}});
   Node points = config::sequence_node();
   for (const auto& [load, s] : curve.points) {
+    const auto* full = curve.axis == "rate" ? s.full_stage() : nullptr;
     Node point = config::json_object({{"load", load},
                                       {"meets_slo", s.slo.empty() ? JsonValue(nullptr) : JsonValue(s.meets_slo())},
+                                      {"full_stage", full ? JsonValue(full->name) : JsonValue(nullptr)},
                                       {"output_tokens_per_s", s.output_tokens_per_s},
                                       {"requests_per_s", s.requests_per_s},
                                       {"goodput_rps", s.goodput_rps},

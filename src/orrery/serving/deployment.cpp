@@ -361,10 +361,6 @@ void add_expenses(results::Serving& result, const Deployment& deployment, const 
   if (powered && rate > 0) { result.joules_per_token = watts / rate; }
 }
 
-}  // namespace
-
-namespace {
-
 results::Serving result_of(const Deployment& deployment, const Workload& load, const std::vector<Pool>& pools,
                            const FleetRun& run, const std::vector<results::ServiceLevel>& slo,
                            const SummaryOptions& options) {

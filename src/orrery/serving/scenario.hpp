@@ -85,9 +85,9 @@ struct Scenario {
 // Errors between fields: no load, two loads, devices that the degrees do not divide.
 [[nodiscard]] std::vector<Diagnostic> problems(const Scenario& scenario);
 
-// Requests of the scenario's load. `block_tokens`: of the engines' caches; requests share whole blocks.
 inline constexpr std::int64_t kMostSequences = 100'000'000;  // requests x branches of a load
 
+// Requests of the scenario's load. `block_tokens`: of the engines' caches; requests share whole blocks.
 [[nodiscard]] Result<Workload> workload_of(const Scenario& scenario, std::int64_t block_tokens = kPrefixBlock);
 // "8 requests/s (Poisson), 1024 tokens in (+ 1,280 from stages), 128 out".
 [[nodiscard]] std::string load_text(const Scenario& scenario);

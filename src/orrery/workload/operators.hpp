@@ -85,9 +85,9 @@ struct Growth {
 // A dispatch or combine that sends inside a node and between nodes at the same time: each token once to every node that
 // has experts for it, which forwards it, or every copy straight to its expert's rank.
 struct NodeDispatch {
-  double copies = 0.0;     // experts per token; 0: an all-to-all of all copies, one dimension after the other
-  double reachable = 1.0;  // fraction of the experts that one token may use (node-limited routing)
-  bool straight = false;   // nothing is forwarded
+  double copies = 0.0;       // experts per token; 0: an all-to-all of all copies, one dimension after the other
+  double reachable = 1.0;    // fraction of the experts that one token may use (node-limited routing)
+  bool low_latency = false;  // every copy, and nothing is forwarded
 
   // Of `places` that share the experts evenly, the expected number that a token is sent to: k copies to N allowed
   // places reach N (1 - (1 - 1/N)^k), at most k.

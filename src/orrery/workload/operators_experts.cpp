@@ -28,9 +28,8 @@ struct Routing {
   double experts_read = 0;  // experts that receive any row
   // Copies are made at the destination: a token is sent to a rank once, however many of the rank's experts it uses.
   NodeDispatch once = {};    // empty: copies are made before the dispatch
-  NodeDispatch travel = {};  // `once`, or copies that go straight
-  [[nodiscard]] bool straight() const { return travel.straight; }
-  double arriving = 0;  // tokens that the ranks of its experts receive from a rank, each once
+  NodeDispatch travel = {};  // `once`, or copies by low-latency kernels
+  double arriving = 0;       // tokens that the ranks of its experts receive from a rank, each once
 };
 
 // Whether the experts are on the ranks of a tensor-parallel group, which all have the same tokens. With sequence
@@ -66,7 +65,7 @@ Routing routing_of(const Experts& experts, const hardware::Stack& stack, const S
     r.arriving = r.sent * r.once.places_reached(real(z.ep)) / active;
   }
   r.travel = r.once;
-  if (stack.dispatch.straight && z.decoding && z.ep > 1) {
+  if (stack.dispatch.low_latency && z.decoding && z.ep > 1) {
     r.once = {};
     r.travel = {active, 1.0, true};
   }
@@ -193,8 +192,8 @@ void append_local(std::vector<Operator>& list, const Model& model, const hardwar
   list.push_back(unpermute(r, z, stack.fusion.elementwise));
 }
 
-// Copies are made before the dispatch and sorted by expert after it, or made in that order at the destination. Kernels
-// whose copies go straight read tokens, write rows in the order of experts, and add what returns: there are no passes
+// Copies are made before the dispatch and sorted by expert after it, or made in that order at the destination.
+// Low-latency kernels read tokens, write rows in the order of experts, and add what returns: there are no passes
 // besides them.
 void append_routed(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
   const Routing r = routing_of(model.experts, stack, z);
@@ -202,7 +201,7 @@ void append_routed(std::vector<Operator>& list, const Model& model, const hardwa
     append_local(list, model, stack, z, r);
     return;
   }
-  const bool once = r.once.copies > 0.0, before = !once && !r.straight();
+  const bool once = r.once.copies > 0.0, before = !once && !r.travel.low_latency;
   const bool reorders = before && r.local > 1 && z.ep * z.etp > 1;
   const double gathered = hidden_bytes(r.rows, z);
   const int readers = model.experts.shared_ffn > 0 ? 2 : 1;

@@ -167,17 +167,17 @@ TEST(Experts, tokens_sent_once_are_copied_at_the_destination) {
 }
 
 // Generated tokens: the same copies and experts, by kernels that also sort and add. Prompts go once to a rank.
-TEST(Experts, copies_of_generated_tokens_go_straight) {
-  Stack stack = plain_gradients(), straight = plain_gradients();
-  straight.dispatch.straight = true;
-  straight.dispatch.copies = hardware::TokenCopies::per_node;
+TEST(Experts, generated_tokens_go_by_low_latency_kernels) {
+  Stack stack = plain_gradients(), low = plain_gradients();
+  low.dispatch.low_latency = true;
+  low.dispatch.copies = hardware::TokenCopies::per_node;
   Slice part = slice(2, 1);
   part.ep = 2;
   part.pass = Pass::prefill;
-  EXPECT_EQ(find(layer(tiny_mixture(), part, straight), "experts.dispatch").node_dispatch, (NodeDispatch{2.0, 1.0}));
+  EXPECT_EQ(find(layer(tiny_mixture(), part, low), "experts.dispatch").node_dispatch, (NodeDispatch{2.0, 1.0}));
   part.pass = Pass::decode;
   part.context = 8;
-  const auto list = layer(tiny_mixture(), part, stack), other = layer(tiny_mixture(), part, straight);
+  const auto list = layer(tiny_mixture(), part, stack), other = layer(tiny_mixture(), part, low);
   for (const char* name : {"experts.dispatch", "experts.combine"}) {
     EXPECT_EQ(find(list, name).node_dispatch, NodeDispatch());
     EXPECT_EQ(find(other, name).node_dispatch, (NodeDispatch{2.0, 1.0, true}));
