@@ -47,6 +47,12 @@ Result<void> Search::read_load() {
   }
   input_ = input / static_cast<double>(load.requests.size());
   output_ = output / static_cast<double>(load.requests.size());
+  for (const serving::Stage& stage : scenario.stages) {
+    if (stage.kind != serving::StageKind::kv_retrieval) { continue; }
+    const auto found = serving::tokens_of_hits(stage.prefix_tokens, load);
+    const double mean = std::accumulate(found.begin(), found.end(), 0.0) / static_cast<double>(found.size());
+    retrieved_ = std::max(retrieved_, stage.hit_rate.value_or(0.0) * mean);
+  }
   ORRERY_TRY(slo, serving::read_slo(scenario.slo));
   for (const auto& level : slo) {
     if (level.metric == "tpot") { tpot_limit_ = std::min(tpot_limit_.value_or(level.limit_s), level.limit_s); }
@@ -92,11 +98,13 @@ void Search::add_shape(const Degrees& degrees) {
   serving::BuiltPool& pool = *prepared->deployment->pools.front();
   const double ranks = static_cast<double>(degrees.attention_dp);
   const double budget = static_cast<double>(unit.settings.max_batched_tokens);
-  const double length = std::min(input_, budget);
+  const double computed = std::max(1.0, input_ - retrieved_);
+  const double length = std::min(computed, budget);
   const auto prompts = static_cast<std::size_t>(std::max(1.0, std::floor(budget / length)) * ranks);
-  const std::vector<serving::Chunk> chunks(prompts, {std::max<std::int64_t>(1, std::llround(length)), 0});
+  const std::vector<serving::Chunk> chunks(prompts,
+                                           {std::max<std::int64_t>(1, std::llround(length)), std::llround(retrieved_)});
   const auto count = static_cast<std::int64_t>(prompts);
-  const double prefill = serving::seconds_of(pool.price().mixed({chunks, 0, 0, count})) * (input_ / length);
+  const double prefill = serving::seconds_of(pool.price().mixed({chunks, 0, 0, count})) * (computed / length);
   const double context = input_ + output_ / 2;
   const double room = static_cast<double>(pool.shape().blocks * unit.settings.block_tokens) / (input_ + output_);
   double decode_rate = 0;
@@ -194,7 +202,7 @@ Result<ServingPlan> Search::run() {
   plan.cluster = request_.base.scenario.cluster;
   plan.engine = inputs_.engine().name;
   plan.devices = request_.devices;
-  plan.objective = config::EnumNames<ServeObjective>::value[static_cast<std::size_t>(request_.objective)].second;
+  plan.objective = config::enum_name(request_.objective);
   if (request_.for_traffic) { plan.traffic = {traffic_, serving::load_text(request_.base.scenario)}; }
   plan.candidates = static_cast<std::int64_t>(units_.size());
   plan.infeasible = infeasible_;

@@ -261,5 +261,28 @@ TEST(ApiServePlan, what_cannot_be_served_says_why) {
   EXPECT_NE(without.error().text().find("--slo"), std::string::npos);
 }
 
+// A store has 2,000 of 2,050 tokens of every prompt: prompts take a fortieth of the time, and fewer engines.
+TEST(ApiServePlan, pools_are_sized_for_the_tokens_that_no_store_has) {
+  ServePlanRequest request = small_search();
+  request.devices = 8;
+  request.pools = Pools::disaggregated;
+  request.tp = {1};
+  request.pp = {1};
+  request.base.scenario.isl = 2050;
+  const auto without = found(request);
+  ASSERT_FALSE(without.best.empty());
+  serving::Stage store;
+  store.name = "store";
+  store.kind = serving::StageKind::kv_retrieval;
+  store.hit_rate = 1.0;
+  store.prefix_tokens = 2000;
+  store.servers = 64;
+  request.base.scenario.stages = {store};
+  const auto with = found(request);
+  ASSERT_FALSE(with.best.empty());
+  EXPECT_GT(without.best[0].prefill->replicas, 2 * with.best[0].prefill->replicas);
+  EXPECT_GT(with.best[0].load, 1.5 * without.best[0].load);
+}
+
 }  // namespace
 }  // namespace orrery::api::serve_plan_test

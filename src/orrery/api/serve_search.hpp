@@ -107,6 +107,7 @@ class Search {
   ServingInputs& inputs_;
   const ServePlanRequest& request_;
   double input_ = 1, output_ = 1;  // mean tokens
+  double retrieved_ = 0;           // of the input, found in a store
   double traffic_ = 0;             // requests per second, if the load is given
   std::int64_t most_ = 0;          // accelerators of a unit
   std::optional<double> tpot_limit_;

@@ -152,7 +152,7 @@ std::string tier_lines(const Serving& s) {
   for (const auto& tier : s.tiers) {
     const std::string peak = tier.peak ? fmt::format(", {} full at most", percent(*tier.peak)) : "";
     text += fmt::format("            {} cache: {} tokens loaded, links in use for {}{}\n", tier.name,
-                        grouped(tier.tokens), time(tier.load_s), peak);
+                        grouped(tier.tokens), time(tier.links_in_use_s), peak);
   }
   if (s.loads > 0) {
     text += fmt::format("            {} waited for loads, {} on average\n", counted(s.loads, "request"),

@@ -98,8 +98,8 @@ Node of_stages(const Serving& s) {
 Node of_tiers(const Serving& s) {
   Node list = config::sequence_node();
   for (const auto& tier : s.tiers) {
-    Node json =
-        config::json_object({{"name", tier.name}, {"loaded_tokens", tier.tokens}, {"links_in_use_s", tier.load_s}});
+    Node json = config::json_object(
+        {{"name", tier.name}, {"loaded_tokens", tier.tokens}, {"links_in_use_s", tier.links_in_use_s}});
     if (tier.peak) { config::add_fields(json, {{"peak_use", *tier.peak}}); }
     append(list, std::move(json));
   }

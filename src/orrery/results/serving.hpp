@@ -67,7 +67,7 @@ struct ServingPool {
 struct ServingTier {
   std::string name;            // "host", "remote"
   std::int64_t tokens = 0;     // found there and loaded, by all engines
-  double load_s = 0;           // that links were in use for them, sum over links
+  double links_in_use_s = 0;   // for them, sum over links
   std::optional<double> peak;  // of a store that engines share: the largest part that was in use
 };
 

@@ -271,19 +271,14 @@ std::vector<std::string> stages_left_out(const Deployment& deployment) {
   return lines;
 }
 
-template <class E>
-std::string enum_name(E value) {
-  return std::string(config::EnumNames<E>::value[static_cast<std::size_t>(value)].second);
-}
-
 void add_stage_results(results::Serving& result, const Deployment& deployment) {
   for (std::size_t k = 0; k < deployment.stages.size(); ++k) {
     const Stage& stage = deployment.stages[k];
     const auto& machine = deployment.stage_machines[k];
     results::ServingStage made;
     made.name = stage.name;
-    made.kind = enum_name(stage.kind);
-    made.place = enum_name(stage.place);
+    made.kind = std::string(config::enum_name(stage.kind));
+    made.place = std::string(config::enum_name(stage.place));
     made.servers = stage.queue_servers();
     if (machine && machine->usd_per_second > 0) { made.usd_per_second = machines_of(stage) * machine->usd_per_second; }
     if (machine && machine->watts > 0) { made.watts = machines_of(stage) * machine->watts; }

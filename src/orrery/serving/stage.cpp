@@ -110,10 +110,6 @@ constexpr KindField kKindFields[] = {
     {"prefix_tokens", kStore},
 };
 
-std::string name_of(StageKind kind) {
-  return std::string(config::EnumNames<StageKind>::value[static_cast<std::size_t>(kind)].second);
-}
-
 // Errors between the fields of a stage, each at the field that is wrong.
 class StageErrors {
  public:
@@ -152,7 +148,8 @@ class StageErrors {
       for (const auto& [kind, name] : config::EnumNames<StageKind>::value) {
         if ((kinds & bit(kind)) != 0) { valid.emplace_back(name); }
       }
-      wrong(field, fmt::format("is not valid for {}; valid for: {}", name_of(stage_.kind), join(valid, ", ")));
+      wrong(field,
+            fmt::format("is not valid for {}; valid for: {}", config::enum_name(stage_.kind), join(valid, ", ")));
     }
   }
 
@@ -196,8 +193,8 @@ class StageErrors {
   void check_store() {
     if (!stage_.hit_rate) { missing("kv-retrieval needs a hit_rate from 0 to 1, for example 0.8"); }
     if (stage_.place != StagePlace::before_prefill) {
-      const auto name = config::EnumNames<StagePlace>::value[static_cast<std::size_t>(stage_.place)].second;
-      wrong("place", fmt::format("{} is not valid for kv-retrieval; valid: before-prefill", name));
+      wrong("place",
+            fmt::format("{} is not valid for kv-retrieval; valid: before-prefill", config::enum_name(stage_.place)));
     }
   }
 
@@ -234,7 +231,7 @@ Result<std::vector<Stage>> read_stages(const config::Node& node) {
     auto wrong = stage ? StageErrors(*stage, item).list() : std::move(stage.error().diagnostics);
     std::move(wrong.begin(), wrong.end(), std::back_inserter(found));
     if (!stage) { continue; }
-    if (stage->name.empty()) { stage->name = name_of(stage->kind); }
+    if (stage->name.empty()) { stage->name = config::enum_name(stage->kind); }
     stage->written = item;
     stages.push_back(std::move(*stage));
   }

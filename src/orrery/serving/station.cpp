@@ -26,6 +26,13 @@ std::vector<std::int64_t> earlier_tokens(const Workload& load) {
 
 }  // namespace
 
+std::vector<std::int64_t> tokens_of_hits(const std::optional<std::int64_t>& prefix, const Workload& load) {
+  std::vector<std::int64_t> tokens =
+      prefix ? std::vector<std::int64_t>(static_cast<std::size_t>(load.arriving()), *prefix) : earlier_tokens(load);
+  for (std::size_t i = 0; i < tokens.size(); ++i) { tokens[i] = std::min(tokens[i], load.requests[i].input - 1); }
+  return tokens;
+}
+
 Stations::Stations(const std::vector<StationOptions>& options, const Workload& load, std::uint64_t seed) {
   const auto requests = static_cast<std::size_t>(load.arriving());
   for (const StationOptions& one : options) {
@@ -68,15 +75,12 @@ void Stations::draw(std::size_t number, const Workload& load, std::uint64_t seed
   }
   if (!station.options.store) { return; }
   const StoreOptions& store = *station.options.store;
-  const std::vector<std::int64_t> earlier = store.prefix_tokens ? std::vector<std::int64_t>() : earlier_tokens(load);
   station.own.resize(requests);
   std::vector<std::int64_t>& found = station.totals.found;
-  found.resize(requests);
+  found = tokens_of_hits(store.prefix_tokens, load);
   retrieved_.resize(requests);
   for (std::size_t i = 0; i < requests; ++i) {
-    const std::int64_t prefix = store.prefix_tokens ? *store.prefix_tokens : earlier[i];
-    const bool hits = draws.uniform() < store.hit_rate;
-    found[i] = hits ? std::min(prefix, load.requests[i].input - 1) : 0;
+    if (!(draws.uniform() < store.hit_rate)) { found[i] = 0; }
     const double time = static_cast<double>(found[i]) * store.token.value();
     station.own[i] += ticks_of(Seconds(std::min(time, kLongestStageSeconds)));
     retrieved_[i] = std::max(retrieved_[i], found[i]);

@@ -31,6 +31,10 @@ struct StoreOptions {
   Seconds token;                              // to send the keys and values of a token
 };
 
+// [request]: tokens that a lookup finds if it hits, so many as the prefix has, or the session's earlier turns; one
+// token of the prompt at least is not among them.
+[[nodiscard]] std::vector<std::int64_t> tokens_of_hits(const std::optional<std::int64_t>& prefix, const Workload& load);
+
 struct StationOptions {
   std::int64_t servers = 1;  // 0: as many as there are requests
   std::int64_t batch = 1;    // requests that a server takes at a time, at most

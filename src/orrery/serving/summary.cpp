@@ -73,7 +73,7 @@ void summarise_tiers(results::Serving& result, const std::vector<Pool>& pools, c
       for (std::int64_t i = 0; i < pool.replicas; ++i) {
         const EngineTotals& totals = run.engines[engine++];
         tier.tokens += totals.tier_tokens[k];
-        tier.load_s += totals.tier_s[k];
+        tier.links_in_use_s += totals.tier_s[k];
       }
     }
     if (k + 1 == kTiers) { tier.peak = run.store_peak; }
