@@ -80,6 +80,20 @@ Result<int> run(const Options& options) {
   return 0;
 }
 
+// A number of requests; or, as --requests-out, a file for a row of each.
+void declare_requests(Command& command, const std::shared_ptr<Options>& options) {
+  command.option({"--requests", "N|FILE.csv",
+                  "requests of the run; default: 1,000, ten for each client, or the trace. FILE.csv: as --requests-out",
+                  std::string(kOutputGroup)},
+                 [options](const std::string& text) {
+                   if (text.ends_with(".csv")) {
+                     options->requests = text;
+                   } else {
+                     options->serve.give("requests", text);
+                   }
+                 });
+}
+
 void declare_output(Command& command, const std::shared_ptr<Options>& options) {
   const std::string output(kOutputGroup);
   command.toggle(
@@ -109,7 +123,8 @@ Command serve_command() {
   const auto options = std::make_shared<Options>();
   command.positional({"SCENARIO", "", "YAML with the fields below", ""},
                      [options](const std::string& text) { options->serve.file(text); });
-  options->serve.declare(command, [](std::string_view) { return true; });
+  options->serve.declare(command, [](std::string_view field) { return field != "requests"; });
+  declare_requests(command, options);
   declare_output(command, options);
   command.footer(fmt::format(
       "Stages (list \"stages\" of a scenario, not flags): what a request passes outside the engines\n{}\n{}",

@@ -17,6 +17,8 @@ class ServeFlags {
   // `wants`: whether a field of the scenario or of the engine becomes a flag.
   void declare(Command& command, const std::function<bool(std::string_view field)>& wants);
   void file(const std::string& name) { file_ = name; }
+  // As the flag of a field of the scenario would.
+  void give(const std::string& field, const std::string& text) { scenario_.give(field, text); }
 
   // Errors name `example` where the model or the cluster is missing.
   [[nodiscard]] Result<api::ServeRequest> read(const std::string& example) const;

@@ -43,6 +43,14 @@ double causal_pairs(double length, double window) {
   return length * reach - 0.5 * reach * reach;
 }
 
+// Attention of the token before the drafts and of the drafts, which read the cache together.
+parallel::KernelLaunch verifying(parallel::KernelLaunch launch, std::int64_t drafts) {
+  launch.kernel.m *= 1 + drafts;
+  launch.kernel.flops *= real(1 + drafts);
+  launch.growth.flops *= real(1 + drafts);
+  return launch;
+}
+
 // Numbers of tokens that are priced: 16 in each octave.
 std::int64_t below(std::int64_t tokens) {
   if (tokens <= 32) { return tokens; }
@@ -123,7 +131,7 @@ void ProgramPrice::add_stage(Table& table, const parallel::Program& program, con
     for (const auto& item : block.items) {
       if (const auto* launch = item.kernel()) {
         if (decodes && launch->growth != workload::Growth{}) {
-          table.cores.push_back({*launch, repeat});
+          table.cores.push_back({verifying(*launch, options_.drafts), repeat});
         } else if (decodes || !is_attention(item)) {
           time += kernel_time(item.name, *launch);
         }
@@ -323,18 +331,20 @@ Seconds ProgramPrice::expert_time(std::int64_t tokens) {
 }
 
 Ticks ProgramPrice::mixed(const MixedStep& step) {
-  std::int64_t tokens = step.decodes, longest = 0;
+  std::int64_t tokens = step.decodes, longest = 0, contexts = step.contexts;
   for (const Chunk& chunk : step.chunks) {
     tokens += chunk.tokens;
+    contexts += chunk.context + chunk.tokens;
     longest = std::max(longest, chunk.tokens);
   }
+  // Prompts of which one token is left join a captured decode step.
+  if (longest == 1 && options_.exact == Exact::no) { return decode(tokens, contexts).at; }
   const std::int64_t mean = per_rank(tokens), of_rank = std::max(mean, plan_.dp > 1 ? ceil_div(longest, plan_.pp) : 0);
   Seconds time = linear_time(of_rank);
   if (of_rank > mean) { time += expert_time(mean) - expert_time(of_rank); }
   if (step.sampling > 0) { time += table(captured_size(per_rank(step.sampling), options_.largest_graph)).head; }
   time += real(per_rank(step.sampling)) * options_.sequence_host;
   time += prompt_time(step.chunks);
-  // A prompt of which one token is left joins a captured decode step.
   Ticks ticks = ticks_of(longest > 1 ? max(time, prompt_host_) : time);
   if (step.decodes > 0) { ticks += core_line(step.decodes, step.contexts).at; }
   return ticks;

@@ -24,14 +24,32 @@ bool is_blackwell(const ServingRow& row) {
 double clients_of(const ServingRow& row) { return row.load.value_or(0.0); }
 bool has_lengths(const ServingRow& row, double isl, double osl) { return row.isl == isl && row.osl == osl; }
 
+// Tokens of an iteration are the interval between two tokens of a stream over the time per token, where engines only
+// decode and send every iteration's, or every 10th or 100th: with one draft 1.71 to 1.96, with two 1.91 to 2.27, with
+// three 2.16 to 2.35 at outputs of up to 1,024 tokens; of 8,192 tokens, which repeat themselves, 1.95, 2.53 and 2.8 to
+// 2.95. Acceptance gives the middle of these, as a geometric series.
+double acceptance_of(const ServingRow& row, std::int64_t drafts) {
+  constexpr double kShortOutputs[] = {0.88, 0.67, 0.63}, kLongOutputs[] = {0.95, 0.83, 0.78};
+  const std::size_t at = static_cast<std::size_t>(std::clamp<std::int64_t>(drafts, 1, 3)) - 1;
+  return row.osl > 4096.0 ? kLongOutputs[at] : kShortOutputs[at];
+}
+
+// SGLang's second way of speculative decoding overlaps the host with the device; by default since version 0.5.13,
+// before where SGLANG_ENABLE_SPEC_V2 is exported: on AMD GPUs (pools: since May 2026), for fp4 on B200, and in the
+// recipes of H100 but one.
+bool overlaps_drafts(const ServingRow& row) {
+  if (is_amd(row)) { return row.mode != "disagg" || row.measured >= "2026-05-07"; }
+  if (row.gpu_type == "H100-SXM") { return row.decode_dp_attn.value_or(0) == 0 || !has_lengths(row, kShort, kShort); }
+  return row.gpu_type == "B200" && row.precision == "fp4";
+}
+// Without: as fitted before the two ways were told apart.
+constexpr Seconds kSerialDraftHost{0.15e-3};
+
 void set_drafts(const ServingRow& row, bool attention_dp, serving::EngineSettings& settings) {
-  // Intervals of 10 iterations between tokens of a stream (stream_interval) have 22 to 23 tokens with 3 drafts at
-  // outputs of 1,024 tokens.
-  constexpr double kAcceptance = 0.63;
-  settings.acceptance = kAcceptance;
   const bool is_sglang = settings.name == "sglang";
   settings.speculative_tokens = is_sglang && !is_amd(row) ? 2 : 3;
   if (!is_sglang && attention_dp) { settings.speculative_tokens = 1; }
+  if (is_sglang && !overlaps_drafts(row)) { settings.draft_host = kSerialDraftHost; }
 }
 
 // ---- DeepSeek-R1 ----
@@ -44,7 +62,7 @@ bool is_early_fp8(const ServingRow& row) {
 
 // DeepGEMM's kernels with the sort and the casts before them, from the tables that `expert_math_rate_of` is from.
 void use_deep_gemm(serving::EngineSettings& settings) {
-  settings.expert_math_rate_of["fp8"] = 0.45;
+  settings.expert_math_rate_of["fp8"] = kDeepGemmRate;
   settings.expert_latency = Seconds(20e-6);
 }
 
@@ -93,12 +111,23 @@ void set_host(const ServingRow& row, serving::EngineSettings& settings) {
   if (row.gpu_type == "B300") { settings.expert_layer_host = kFast; }
 }
 
+// With drafts SGLang runs 48 requests where the launch file has no limit (dsr1_fp4_mi355x_mtp.sh).
+void set_sglang_amd(const ServingRow& row, serving::EngineSettings& settings) {
+  constexpr double kManyClients = 32.0;
+  const bool is_fp4 = row.precision == "fp4";
+  settings.memory_use = 0.8;
+  settings.max_batched_tokens = row.gpu_type != "MI355X" ? 131'072 : 196'608;
+  if (is_fp4 && has_lengths(row, kLong, kShort) && clients_of(row) > kManyClients) {
+    settings.max_batched_tokens = 32'768;
+  }
+  if (row.spec_method == "mtp" && is_fp4) { settings.max_sequences = 48; }
+}
+
 void set_sglang_r1(const ServingRow& row, const serving::Degrees& degrees, serving::EngineSettings& settings) {
   set_host(row, settings);
   const bool drafts = row.spec_method == "mtp", is_fp8 = row.precision == "fp8";
   if (is_amd(row)) {
-    settings.memory_use = 0.8;
-    settings.max_batched_tokens = row.gpu_type == "MI355X" ? 196'608 : 131'072;
+    set_sglang_amd(row, settings);
     return;
   }
   constexpr double kFewClients = 16.0;
@@ -118,16 +147,31 @@ void set_sglang_r1(const ServingRow& row, const serving::Degrees& degrees, servi
   }
 }
 
-// Pools of SGLang on AMD GPUs.
-void set_sglang_pool(std::string_view pool, const serving::Degrees& degrees, serving::EngineSettings& settings) {
-  const bool is_prefill = pool == "prefill";
+// Pools of SGLang on AMD GPUs: amd-master.yaml and amd_utils/models.yaml, as they were on the day of a row.
+std::int64_t drafts_of_amd_pool(const ServingRow& row, const serving::Degrees& degrees) {
+  constexpr double kFewClients = 32.0;
+  if (row.measured < "2026-02-11") { return 2; }
+  const bool is_prompt = has_lengths(row, kLong, kShort), is_last = row.measured >= "2026-05-31";
+  if (degrees.ep > 1) { return row.precision == "fp4" && is_last && is_prompt && clients_of(row) <= 640.0 ? 3 : 1; }
+  if (row.precision == "fp8" || row.measured < "2026-03-01") { return 2; }
+  if (clients_of(row) <= kFewClients || (is_last && is_prompt)) { return 3; }
+  return row.measured < "2026-05-07" ? 1 : 2;
+}
+
+void set_sglang_pool(const ServingRow& row, std::string_view pool, const serving::Degrees& degrees,
+                     serving::EngineSettings& settings) {
+  const bool is_prefill = pool == "prefill", is_fp8 = row.precision == "fp8";
+  const bool is_late = !is_fp8 && row.measured >= "2026-05-07";  // DeepSeek-R1-0528-MXFP4-v2
   settings.memory_use = is_prefill ? 0.8 : 0.85;
+  if (settings.speculative_tokens > 0) { settings.speculative_tokens = drafts_of_amd_pool(row, degrees); }
   if (degrees.attention_dp > 1) {
     settings.stack = "sglang-deepep";  // --moe-a2a-backend mori
-    settings.max_sequences = std::max<std::int64_t>(1, (is_prefill ? 24 : 4096) / degrees.attention_dp);
+    const std::int64_t running = !is_prefill ? (is_late ? 512 : 160) * degrees.attention_dp : is_late ? 4096 : 24;
+    settings.max_sequences = std::max<std::int64_t>(1, running / degrees.attention_dp);
+    settings.max_batched_tokens = is_fp8 ? 16'384 : is_late ? 8192 : 16'384 / degrees.attention_dp;
     return;
   }
-  settings.max_batched_tokens = 262'144;
+  settings.max_batched_tokens = is_fp8 || !is_prefill ? 262'144 : 16'384;
   settings.max_sequences = !is_prefill && degrees.ep > 1 ? 256 : 128;
 }
 
@@ -204,9 +248,9 @@ void set_launch(const ServingRow& row, std::string_view pool, const serving::Deg
   const bool is_sglang = settings.name == "sglang";
   if (row.spec_method == "mtp") { set_drafts(row, degrees.attention_dp > 1, settings); }
   if (row.model_key == "deepseek-r1") {
-    if (is_sglang) { narrow_cache = true; }
+    if (is_sglang) { narrow_cache = row.gpu_type != "H100-SXM"; }
     if (row.mode == "disagg") {
-      is_amd(row) ? set_sglang_pool(pool, degrees, settings) : set_dynamo_pool(row, pool, degrees, settings);
+      is_amd(row) ? set_sglang_pool(row, pool, degrees, settings) : set_dynamo_pool(row, pool, degrees, settings);
     } else if (is_sglang) {
       set_sglang_r1(row, degrees, settings);
     } else {
@@ -225,6 +269,7 @@ void set_launch(const ServingRow& row, std::string_view pool, const serving::Deg
   } else if (row.model_key == "kimi-k2") {
     narrow_cache = row.precision == "fp4";
   }
+  if (settings.speculative_tokens > 0) { settings.acceptance = acceptance_of(row, settings.speculative_tokens); }
 }
 
 // Dynamo's default is in turn; the flags of AMD's pools are random.

@@ -18,6 +18,9 @@ namespace orrery::validate {
 // Different prompts of that benchmark, each sent many times; 0: no prompt is sent twice.
 [[nodiscard]] std::int64_t repeated_prompts(const ServingRow& row);
 
+// DeepGEMM's part of the rate of grouped GEMMs in fp8, from the tables that `expert_math_rate_of` is from.
+inline constexpr double kDeepGemmRate = 0.45;
+
 // `pool` is "engine", "prefill" or "decode". `narrow_cache` is set where a file states the format of keys and values.
 void set_launch(const ServingRow& row, std::string_view pool, const serving::Degrees& degrees,
                 serving::EngineSettings& settings, std::optional<bool>& narrow_cache);

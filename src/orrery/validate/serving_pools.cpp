@@ -89,6 +89,9 @@ void set_trtllm_pool(const ServingRow& row, std::string_view pool, const serving
                      serving::EngineSettings& settings) {
   const PoolLaunch* launch = launch_of(row);
   if (launch != nullptr && launch->drafts > 0) { settings.speculative_tokens = launch->drafts; }
+  if (row.precision == "fp8" && (pool == "prefill" || degrees.attention_dp > 1)) {
+    settings.expert_math_rate_of["fp8"] = kDeepGemmRate;
+  }
   if (pool == "prefill") {
     set_trtllm_prefill(row, settings);
     return;
@@ -118,12 +121,14 @@ void set_sglang_h100(const ServingRow& row, bool is_prefill, const serving::Degr
   settings.max_sequences = std::max<std::int64_t>(1, settings.max_sequences / degrees.attention_dp);
 }
 
+// With DeepEP, fp8 experts run on DeepGEMM.
 void set_sglang_gb200(const ServingRow& row, bool is_prefill, const serving::Degrees& degrees,
                       serving::EngineSettings& settings) {
   const bool is_short = *row.isl < 4096, is_wide = row.decode_dp_attn.value_or(0) > 0;
   if (degrees.attention_dp > 1 && (!is_prefill || row.precision == "fp8")) {
     settings.stack = "sglang-deepep";
     settings.redundant_experts = 32;
+    if (row.precision == "fp8") { settings.expert_math_rate_of["fp8"] = kDeepGemmRate; }
   }
   if (is_prefill && degrees.attention_dp > 1) {
     settings.max_batched_tokens = 16'384;  // of a rank

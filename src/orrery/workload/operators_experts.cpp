@@ -1,8 +1,9 @@
 // The feed-forward half with a mixture of experts: a router, dispatch and combine of token copies, a grouped GEMM over
 // the experts of a rank, and shared experts.
 //
-// Uniform routing: every expert gets the same number of copies. Not modelled: the load-balancing loss (its GEMMs are of
-// E numbers per token), token drops and padding to blocks of rows, dispatch in narrower precisions.
+// Uniform routing: every expert gets the same number of copies; of few tokens in inference, at random. Not modelled:
+// the load-balancing loss (its GEMMs are of E numbers per token), token drops and padding to blocks of rows, dispatch
+// in narrower precisions.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -16,6 +17,19 @@ namespace orrery::workload {
 double NodeDispatch::places_reached(double places) const {
   const double most = std::max(1.0, reachable * places);
   return std::min(copies, most * (1.0 - std::pow(1.0 - 1.0 / most, copies)));
+}
+
+// The sum of 1 - F(j)^places over j, where F is the distribution function of one place.
+double expected_most(std::int64_t things, double probability, std::int64_t places) {
+  if (probability <= 0.0 || probability >= 1.0) { return probability <= 0.0 ? 0.0 : real(things); }
+  const double odds = std::log(probability) - std::log1p(-probability);
+  double log_mass = real(things) * std::log1p(-probability), below = 0.0, most = 0.0;
+  for (std::int64_t j = 0; j < things; ++j) {
+    below = std::min(1.0, below + std::exp(log_mass));
+    most += 1.0 - std::pow(below, real(places));
+    log_mass += odds + std::log(real(things - j) / real(j + 1));
+  }
+  return most;
 }
 
 namespace {
@@ -41,8 +55,8 @@ bool has_replicated_tokens(const hardware::Stack& stack, const Sizes& z) {
 
 // Experts with a fixed capacity get exactly that number from every rank (Megatron-LM's moe_expert_capacity_factor with
 // padding). Inference drops no tokens. A pass over few tokens does not use every expert: of T tokens that choose k of E
-// at random, at least one uses a given expert with probability 1 - (1 - k/E)^T. If the mean of a rank is less than one
-// expert, the ranks in use run one expert and the others wait for them. Training uses all.
+// at random, at least one uses a given expert with probability 1 - (1 - k/E)^T. The other ranks wait for the one that
+// reads most. Training uses all.
 Routing routing_of(const Experts& experts, const hardware::Stack& stack, const Sizes& z) {
   ORRERY_ASSERT(experts.count % z.ep == 0 && experts.ffn % z.etp == 0);
   const double count = real(experts.count), active = real(experts.active);
@@ -58,7 +72,7 @@ Routing routing_of(const Experts& experts, const hardware::Stack& stack, const S
     tokens = z.split_tokens;
   }
   r.experts_read =
-      real(r.local) * (z.training ? 1.0 : std::max(1.0 / real(r.local), 1.0 - std::pow(1.0 - active / count, tokens)));
+      z.training ? real(r.local) : expected_most(r.local, 1.0 - std::pow(1.0 - active / count, tokens), z.ep);
   if (stack.dispatch.copies == hardware::TokenCopies::per_node && z.ep > 1) {
     const bool limited = experts.groups > 0 && experts.active_groups > 0;
     r.once = {active, limited ? real(experts.active_groups) / real(experts.groups) : 1.0};

@@ -93,6 +93,9 @@ struct Connected {
 void append_connected(std::vector<Operator>& list, const hardware::Stack& stack, const Sizes& z,
                       const Connected& layer);
 
+// Of `places` that have `things` each, the expected number of things in use in the place that uses most, where each is
+// in use with `probability`, independently of the others.
+[[nodiscard]] double expected_most(std::int64_t things, double probability, std::int64_t places);
 // Router, shared experts, dispatch, routed experts, combine; ends before the residual.
 void append_experts(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z);
 
