@@ -111,7 +111,7 @@ void set_host(const ServingRow& row, serving::EngineSettings& settings) {
   if (row.gpu_type == "B300") { settings.expert_layer_host = kFast; }
 }
 
-// With drafts SGLang runs 48 requests where the launch file has no limit (dsr1_fp4_mi355x_mtp.sh).
+// With drafts SGLang runs 48 requests where its launch file has no limit, as that of fp4 on MI355X.
 void set_sglang_amd(const ServingRow& row, serving::EngineSettings& settings) {
   constexpr double kManyClients = 32.0;
   const bool is_fp4 = row.precision == "fp4";
@@ -147,7 +147,7 @@ void set_sglang_r1(const ServingRow& row, const serving::Degrees& degrees, servi
   }
 }
 
-// Pools of SGLang on AMD GPUs: amd-master.yaml and amd_utils/models.yaml, as they were on the day of a row.
+// Pools of SGLang on AMD GPUs: their list of configurations and settings of models, as they were on the day of a row.
 std::int64_t drafts_of_amd_pool(const ServingRow& row, const serving::Degrees& degrees) {
   constexpr double kFewClients = 32.0;
   if (row.measured < "2026-02-11") { return 2; }

@@ -3,11 +3,16 @@
 // Everywhere: n = 8 tokens, h = 8, E = 4 experts of f = 16, k = 2 active, gated; two-byte elements. A hidden tensor is
 // 8 x 8 x 2 = 128 B; 16 copies of tokens are 256 B.
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <random>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "orrery/workload/operators.hpp"
+#include "orrery/workload/operators_halves.hpp"
 #include "orrery/workload/test_operators.hpp"
 
 namespace orrery::workload::test::operators_experts_test {
@@ -293,10 +298,13 @@ TEST(Experts, a_pass_over_few_tokens_reads_only_the_experts_in_use) {
   part.pass = Pass::decode;
   part.context = 8;
   expect_shape(find(layer(tiny_mixture(), part), "experts.in").forward, 4, 2, 32, 8);  // 6 rows over 3.5, up
-  // two ranks of three tokens each: each rank's 2 experts may be used by 6 tokens, 2 (1 - (1/2)^6)
+  // Two ranks of three tokens each: each rank's 2 experts may be used by 6 tokens, each with p = 1 - (1/2)^6. The rank
+  // that uses most has at least one unless all four are unused, and both unless neither rank has both.
   part.ep = 2;
   const auto list = layer(tiny_mixture(), part);
-  EXPECT_DOUBLE_EQ(find(list, "experts.in").forward.bytes.value(), 2 * (6 * (8 + 32) + 256 * 2 * (1 - 1.0 / 64)));
+  const double unused = 1.0 / 64, both = (1 - unused) * (1 - unused);
+  const double most = (1 - std::pow(unused, 4)) + (1 - std::pow(1 - both, 2));
+  EXPECT_NEAR(find(list, "experts.in").forward.bytes.value(), 2 * (6 * (8 + 32) + 256 * most), 1e-9);
 }
 
 // An ordinary MLP of 16 over all 8 tokens; its gate is one GEMM with 8 weights.
@@ -331,6 +339,52 @@ TEST(Experts, in_fp8_keep_one_byte_inputs_and_route_in_two) {
   EXPECT_EQ(find(list, "experts.in").forward.precision, Precision::fp8);
   EXPECT_EQ(find(list, "shared.in").saved, Bytes(64));
   EXPECT_EQ(find(list, "experts.dispatch").boundary_bytes, Bytes(256));
+}
+
+// Experts that `tokens` tokens use, of each rank; the most of any rank, on average over many draws.
+double simulated_most(int tokens, int active, int count, int ranks) {
+  constexpr int kDraws = 2000;
+  std::mt19937 random(7);
+  std::vector<int> experts(static_cast<std::size_t>(count));
+  double sum = 0;
+  for (int draw = 0; draw < kDraws; ++draw) {
+    std::vector<bool> used(static_cast<std::size_t>(count), false);
+    for (int t = 0; t < tokens; ++t) {
+      std::iota(experts.begin(), experts.end(), 0);
+      std::shuffle(experts.begin(), experts.end(), random);
+      for (int k = 0; k < active; ++k) { used[static_cast<std::size_t>(experts[static_cast<std::size_t>(k)])] = true; }
+    }
+    const auto local = count / ranks;
+    std::ptrdiff_t most = 0;
+    for (int r = 0; r < ranks; ++r) {
+      most = std::max(most, std::count(used.begin() + r * local, used.begin() + (r + 1) * local, true));
+    }
+    sum += static_cast<double>(most);
+  }
+  return sum / kDraws;
+}
+
+TEST(Experts, of_the_rank_that_reads_most_agree_with_draws) {
+  for (const int tokens : {1, 4, 16}) {
+    const double used = 1.0 - std::pow(1.0 - 4.0 / 64.0, tokens);
+    EXPECT_NEAR(expected_most(8, used, 8), simulated_most(tokens, 4, 64, 8), 0.12) << tokens;
+  }
+}
+
+TEST(Experts, most_of_places_has_its_limits) {
+  EXPECT_NEAR(expected_most(32, 0.3, 1), 32 * 0.3, 1e-9);  // one place: the mean
+  EXPECT_EQ(expected_most(32, 1.0, 8), 32.0);
+  EXPECT_EQ(expected_most(32, 0.0, 8), 0.0);
+  EXPECT_NEAR(expected_most(1, 0.5, 2), 0.75, 1e-12);
+  for (const double used : {0.01, 0.5, 0.99}) {
+    double before = 32 * used;
+    for (const std::int64_t places : {2, 8, 64}) {
+      const double most = expected_most(32, used, places);
+      EXPECT_GT(most, before) << used << ' ' << places;
+      EXPECT_LE(most, 32.0);
+      before = most;
+    }
+  }
 }
 
 TEST(Experts, that_do_not_divide_are_broken_contracts) {
