@@ -139,7 +139,9 @@ class Reader {
     const std::string text = scalar_text(value);
     const bool is_choice = std::find(flag.choices.begin(), flag.choices.end(), text) != flag.choices.end();
     if (flag.name == "set") { return complain(flag.name, "is not taken; give the field itself"); }
-    if (takes_files_only(flag) && !is_choice) {
+    const bool is_number =
+        flag.value.starts_with("N|") && text.find_first_not_of("0123456789") == std::string::npos && !text.empty();
+    if (takes_files_only(flag) && !is_choice && !is_number) {
       return complain(flag.name, "files of the server are neither read nor written");
     }
     if (takes_documents(flag) && could_be_path(text)) {

@@ -198,7 +198,7 @@ class Safety(WebTest):
                 self.assertEqual(status, 400, answer)
                 self.assertNotIn("root:", answer["error"])
         engine = {"model": "llama-3.1-8b", "cluster": "dgx-h100", "rate": 4, "requests": 10}
-        for change in ({"trace": "/etc/passwd"}, {"engine": "/etc/passwd"}, {"prefill-cluster": "./x.yaml"}, {"requests-out": "/tmp/x"},
+        for change in ({"trace": "/etc/passwd"}, {"engine": "/etc/passwd"}, {"prefill-cluster": "./x.yaml"}, {"requests-out": "/tmp/x"}, {"requests": "x.csv"},
                        {"file": "/etc/passwd"}, {"scenario": "/etc/passwd"}):
             with self.subTest(change):
                 status, answer = self.post("serve", {**engine, **change})
