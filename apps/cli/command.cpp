@@ -113,14 +113,15 @@ std::string Command::usage() const {
 
 std::string Command::help() const {
   std::string text = report::wrapped("", summary_) + "\nusage: " + usage() + "\n";
-  std::string group;
   if (!positionals_.empty()) { text += "\n"; }
   for (const auto& flag : positionals_) { text += help_line(flag.value, flag.doc); }
+  std::vector<std::pair<std::string_view, std::string>> groups;  // in the order of their first flags
   for (const auto& flag : flags_) {
-    if (flag.group != group) { text += "\n" + flag.group + "\n"; }
-    group = flag.group;
-    text += help_line(shown(flag), flag.doc);
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == flag.group; });
+    if (group == groups.end()) { group = groups.insert(groups.end(), {flag.group, ""}); }
+    group->second += help_line(shown(flag), flag.doc);
   }
+  for (const auto& [name, lines] : groups) { text += name.empty() ? lines : fmt::format("\n{}\n{}", name, lines); }
   return text + (footer_.empty() ? "" : "\n" + footer_);
 }
 

@@ -84,7 +84,7 @@ Result<int> run(const Options& options) {
 void declare_requests(Command& command, const std::shared_ptr<Options>& options) {
   command.option({"--requests", "N|FILE.csv",
                   "requests of the run; default: 1,000, ten for each client, or the trace. FILE.csv: as --requests-out",
-                  std::string(kOutputGroup)},
+                  "The run"},
                  [options](const std::string& text) {
                    if (text.ends_with(".csv")) {
                      options->requests = text;

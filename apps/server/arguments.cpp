@@ -30,6 +30,12 @@ bool takes_files_only(const ServedFlag& flag) {
   });
 }
 
+// Of a flag that takes a number or a file.
+bool is_number_of(const ServedFlag& flag, std::string_view text) {
+  const bool has_digits_only = !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+  return flag.value.starts_with("N|") && has_digits_only;
+}
+
 // Whether text could name a file: the catalogue's own names have no such parts.
 bool could_be_path(std::string_view text) {
   const bool has_suffix = text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json");
@@ -139,9 +145,7 @@ class Reader {
     const std::string text = scalar_text(value);
     const bool is_choice = std::find(flag.choices.begin(), flag.choices.end(), text) != flag.choices.end();
     if (flag.name == "set") { return complain(flag.name, "is not taken; give the field itself"); }
-    const bool is_number =
-        flag.value.starts_with("N|") && text.find_first_not_of("0123456789") == std::string::npos && !text.empty();
-    if (takes_files_only(flag) && !is_choice && !is_number) {
+    if (takes_files_only(flag) && !is_choice && !is_number_of(flag, text)) {
       return complain(flag.name, "files of the server are neither read nor written");
     }
     if (takes_documents(flag) && could_be_path(text)) {

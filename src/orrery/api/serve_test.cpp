@@ -129,6 +129,51 @@ TEST(ApiServe, disaggregated_requests_wait_for_their_transfer) {
   EXPECT_EQ(run->pools.front().prefill_share, 1.0);
 }
 
+// A decode engine mixes what arrives into its steps, whatever its profile does with prompts.
+TEST(ApiServe, requests_join_the_next_step_of_a_decode_engine) {
+  const auto run_with = [](const char* engine, const char* scheduler) {
+    ServeRequest request = small_run();
+    request.scenario.engine = engine;
+    request.scenario.prefill_replicas = 2;
+    request.scenario.replicas = 1;
+    request.scenario.osl = 128;
+    if (scheduler != nullptr) { config::add(request.engine, "scheduler", config::text_node(scheduler)); }
+    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+    EXPECT_TRUE(run.has_value()) << run.error().text();
+    return run ? *run : results::Serving{};
+  };
+  const auto usual = run_with("sglang", nullptr), mixed = run_with("sglang", "mixed");
+  EXPECT_GT(usual.tpot.mean, 0.0);
+  EXPECT_DOUBLE_EQ(usual.tpot.mean, mixed.tpot.mean);
+}
+
+// Drafts that are never accepted: a step verifies four positions for one token. The cache is read once for all of
+// them, and 128 heads on one rank multiply four times as much, so long contexts cost more with drafts.
+TEST(ApiServe, attention_multiplies_the_queries_of_all_drafts) {
+  const auto growth_with = [](std::int64_t drafts) {
+    const auto tpot_at = [&](std::int64_t isl) {
+      ServeRequest request;
+      request.scenario.model = "deepseek-v3";
+      request.scenario.cluster = "dgx-b200";
+      request.scenario.precision = hardware::Precision::fp8;
+      request.scenario.tp = 1;
+      request.scenario.attention_dp = request.scenario.ep = 8;
+      request.scenario.concurrency = request.scenario.requests = 1;
+      request.scenario.isl = isl;
+      request.scenario.osl = 16;
+      config::add(request.engine, "speculative_tokens", config::integer_node(drafts));
+      config::add(request.engine, "acceptance", config::real_node(0.0));
+      const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+      EXPECT_TRUE(run.has_value()) << run.error().text();
+      return run ? run->tpot.mean : 0.0;
+    };
+    return tpot_at(100'000) - tpot_at(1'000);
+  };
+  const double one = growth_with(0), four = growth_with(3);
+  EXPECT_GT(four, 1.5 * one);
+  EXPECT_LT(four, 4.0 * one);
+}
+
 // A trace of `rows`: arrival, tokens of prompt and output, blocks.
 Result<results::Serving> served_trace(const std::string& rows) {
   const std::string file = ::testing::TempDir() + "orrery_serve_trace.csv";

@@ -43,9 +43,10 @@ double causal_pairs(double length, double window) {
   return length * reach - 0.5 * reach * reach;
 }
 
-// Attention of the token before the drafts and of the drafts, which read the cache together.
+// Attention of the token before the drafts and of the drafts, which read the cache together. Each is a query of its
+// own, whose keys may be split over cores.
 parallel::KernelLaunch verifying(parallel::KernelLaunch launch, std::int64_t drafts) {
-  launch.kernel.m *= 1 + drafts;
+  launch.kernel.batch *= 1 + drafts;
   launch.kernel.flops *= real(1 + drafts);
   launch.growth.flops *= real(1 + drafts);
   return launch;

@@ -1,6 +1,6 @@
 // From github:SemiAnalysisAI/InferenceX: its launch files for one node and fixed lengths (dsr1_*, kimik2.5_*,
 // gptoss_*), those that it had until November 2025 (70b_*), and the flags of its pools on AMD GPUs; files of August
-// 2026 for rows since October 2025.
+// 2026 for rows since October 2025, and of a row's day where they differ and it matters.
 // And from github:ai-dynamo/aiconfigurator, for the runs of its own evaluation.
 #include "orrery/validate/serving_launch.hpp"
 
@@ -166,8 +166,8 @@ void set_sglang_pool(const ServingRow& row, std::string_view pool, const serving
   if (settings.speculative_tokens > 0) { settings.speculative_tokens = drafts_of_amd_pool(row, degrees); }
   if (degrees.attention_dp > 1) {
     settings.stack = "sglang-deepep";  // --moe-a2a-backend mori
-    const std::int64_t running = !is_prefill ? (is_late ? 512 : 160) * degrees.attention_dp : is_late ? 4096 : 24;
-    settings.max_sequences = std::max<std::int64_t>(1, running / degrees.attention_dp);
+    const std::int64_t of_prompts = std::max<std::int64_t>(1, (is_late ? 4096 : 24) / degrees.attention_dp);
+    settings.max_sequences = is_prefill ? of_prompts : is_late ? 512 : 160;
     settings.max_batched_tokens = is_fp8 ? 16'384 : is_late ? 8192 : 16'384 / degrees.attention_dp;
     return;
   }

@@ -1,5 +1,6 @@
 #include "orrery/validate/serving_rows.hpp"
 
+#include <optional>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -84,6 +85,37 @@ TEST(served, engines_of_an_evaluation_have_room_for_a_prompt_and_1500_tokens) {
   ServingRow other = evaluated("vllm", "0.12.0", "H100-SXM");
   other.length_dist = "fixed";
   EXPECT_EQ(settings_of(other, "vllm-v1").max_batched_tokens, 8192);
+}
+
+// Pools of DeepSeek-R1 on MI355X had other numbers of drafts from month to month.
+TEST(served, pools_have_the_drafts_of_their_day) {
+  const auto drafts_of = [](const char* day, const char* precision, double clients, std::int64_t ep) {
+    ServingRow row;
+    row.family = "inferencex_dsr1";
+    row.mode = "disagg";
+    row.model_key = "deepseek-r1";
+    row.spec_method = "mtp";
+    row.gpu_type = "MI355X";
+    row.engine = "mori-sglang";
+    row.measured = day;
+    row.precision = precision;
+    row.isl = row.osl = 1024.0;
+    row.load = clients;
+    serving::EngineSettings settings;
+    settings.name = "sglang";
+    std::optional<bool> narrow_cache;
+    serving::Degrees degrees;
+    degrees.tp = 8;
+    degrees.ep = ep;
+    set_launch(row, "decode", degrees, settings, narrow_cache);
+    return settings.speculative_tokens;
+  };
+  EXPECT_EQ(drafts_of("2026-02-06", "fp8", 32, 8), 2);
+  EXPECT_EQ(drafts_of("2026-02-12", "fp8", 256, 8), 1);
+  EXPECT_EQ(drafts_of("2026-03-03", "fp8", 32, 1), 2);
+  EXPECT_EQ(drafts_of("2026-03-13", "fp4", 32, 1), 3);
+  EXPECT_EQ(drafts_of("2026-03-13", "fp4", 256, 1), 1);
+  EXPECT_EQ(drafts_of("2026-05-27", "fp4", 64, 1), 2);
 }
 
 // 32 clients send 384 prompts of a set of 100, the first 64 of them before the measurement: of 320, 36 are new.
