@@ -304,7 +304,7 @@ TEST(Experts, a_pass_over_few_tokens_reads_only_the_experts_in_use) {
   const auto list = layer(tiny_mixture(), part);
   const double unused = 1.0 / 64, both = (1 - unused) * (1 - unused);
   const double most = (1 - std::pow(unused, 4)) + (1 - std::pow(1 - both, 2));
-  EXPECT_NEAR(find(list, "experts.in").forward.bytes.value(), 2 * (6 * (8 + 32) + 256 * most), 1e-9);
+  EXPECT_DOUBLE_EQ(find(list, "experts.in").forward.bytes.value(), 2 * (6 * (8 + 32) + 256 * most));
 }
 
 // An ordinary MLP of 16 over all 8 tokens; its gate is one GEMM with 8 weights.
