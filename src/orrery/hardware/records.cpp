@@ -470,6 +470,9 @@ Record<DispatchPolicy> dispatch_policy() {
           "inference: the ranks of a tensor-parallel group compute their experts' part of the same tokens, and one "
           "all-reduce adds the parts; else tokens are dispatched")
       .optional("dispatch_element", &DispatchPolicy::element, "element of tokens sent to experts; 0 = as activations",
+                {.max = Bytes(64.0), .unit = "B"})
+      .optional("dispatch_fp4_element", &DispatchPolicy::fp4_element,
+                "element of tokens sent to experts whose GEMMs are in fp4; 0 = dispatch_element",
                 {.max = Bytes(64.0), .unit = "B"});
 }
 

@@ -112,7 +112,8 @@ struct DispatchPolicy {
   // Where the experts of a layer are on the ranks of one tensor-parallel group: every rank has all tokens, computes its
   // experts' part, and one all-reduce adds the parts (inference engines); else tokens are dispatched.
   bool replicated_tokens = false;
-  Bytes element{0.0};  // of dispatched tokens and of gradients that are dispatched; 0: as activations
+  Bytes element{0.0};      // of dispatched tokens and of gradients that are dispatched; 0: as activations
+  Bytes fp4_element{0.0};  // of dispatched tokens where the experts' GEMMs are in fp4; 0: as `element` says
 };
 
 struct OptimizerPolicy {

@@ -85,10 +85,10 @@ Result<void> BuiltPool::finish() {
   price_ = std::make_unique<ProgramPrice>(
       *in.model, in.cluster, in.stack, job, plan(),
       PriceOptions{in.settings.largest_graph, exact, in.settings.speculative_tokens, tokens_per_step(in.settings),
-                   in.settings.draft_layers, expert_host, in.settings.expert_rate, in.settings.expert_math_rate,
+                   in.settings.draft_layers, in.settings.layer_host, expert_host, in.settings.expert_rate, in.settings.expert_math_rate,
                    in.settings.expert_math_rate_of, in.settings.expert_weight_only_math_rate,
                    in.settings.expert_latency, in.settings.overlap_branches, in.settings.draft_host,
-                   in.settings.sequence_host});
+                   in.settings.sequence_host, in.settings.routes_padding});
   const std::int64_t ranks = in.degrees.attention_dp;
   constexpr std::int64_t kMostActivated = 16384;
   memory_ = price_->memory(std::min(in.settings.max_batched_tokens, kMostActivated) * ranks);
@@ -108,6 +108,7 @@ Result<void> BuiltPool::finish() {
                     in.cluster.accelerator.name, redundant_experts_ > 0 ? ", or fewer --redundant-experts" : ""));
   }
   shape_.prompt_host = ticks_of(in.settings.prompt_host);
+  shape_.tokenizer_batch = in.settings.tokenizer_batch;
   shape_.token_host = in.prefill_only ? 0 : ticks_of(in.settings.token_host);
   shape_.step_host = ticks_of(in.settings.step_host / tokens_per_step(in.settings));
   shape_.prefill_only = in.prefill_only;

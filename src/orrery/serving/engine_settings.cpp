@@ -20,8 +20,10 @@ namespace {
 void add_prices(Record<EngineSettings>& record) {
   using E = EngineSettings;
   record.optional("step_host", &E::step_host, "host time of an iteration that the device waits for")
-      .optional("expert_layer_host", &E::expert_layer_host,
-                "host time to launch a layer with experts in an iteration with prompts, which takes at least the sum")
+      .optional("layer_host", &E::layer_host,
+                "host time to launch a layer without experts in an iteration that is not captured as a graph (prompts, "
+                "decodes of more than largest_graph sequences), which takes at least the sum over layers")
+      .optional("expert_layer_host", &E::expert_layer_host, "the same of a layer with experts")
       .optional("expert_parallel_layer_host", &E::expert_parallel_layer_host,
                 "host time to launch such a layer with ep above 1, whose kernels are not in the compiled graph; the "
                 "longer of the two times counts")
@@ -51,7 +53,10 @@ void add_prices(Record<EngineSettings>& record) {
       .optional("transfer_setup", &E::transfer_setup,
                 "time of a request between a prefill and a decode engine (handshake, polling), besides its bytes")
       .optional("prompt_host", &E::prompt_host,
-                "host time to tokenise a token of a prompt; an engine's server tokenises one prompt after the other")
+                "host time to tokenise a token of a prompt, before the engine's queue")
+      .optional("tokenizer_batch", &E::tokenizer_batch,
+                "prompts that an engine's server tokenises at the same time, on a core each; 1: one after the other",
+                {.min = 1, .max = 1'000'000})
       .optional(
           "token_host", &E::token_host,
           "host time to detokenise and stream a token; an engine's server streams one token after the other, while "
@@ -105,6 +110,9 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
                   {.min = 0.0, .max = 1000.0})
         .optional("largest_graph", &E::largest_graph,
                   "sequences of the largest captured decode graph; 0: nothing is captured", {.min = 0})
+        .optional("routes_padding", &E::routes_padding,
+                  "rows that pad a decode step to the size of a graph are sent to experts as tokens are; else they are "
+                  "masked or all alike")
         .optional("poll_interval", &E::poll_interval,
                   "decode iterations between looks at new requests; an idle engine and one that has just run prompts "
                   "looks at once",
@@ -161,6 +169,11 @@ std::int64_t captured_size(std::int64_t sequences, std::int64_t largest) {
   if (sequences > largest || sequences <= 2) { return sequences; }
   if (sequences <= 4) { return 4; }
   return (sequences + 7) / 8 * 8;
+}
+
+std::int64_t captured_below(std::int64_t sequences) {
+  if (sequences <= 2) { return sequences; }
+  return sequences < 4 ? 2 : sequences < 8 ? 4 : sequences / 8 * 8;
 }
 
 std::vector<std::string> engine_names(const std::string& data_directory) {

@@ -51,13 +51,15 @@ struct EngineSettings {
   double acceptance = 0.7;              // of a draft, if all before it are accepted
   double draft_layers = 1.0;            // layers of the draft model, each like one of the model's
   std::int64_t largest_graph = 512;     // sequences of the largest captured decode graph; 0: nothing is captured
+  bool routes_padding = false;          // see its help
   std::int64_t poll_interval = 1;       // decode iterations between looks at new requests
   std::int64_t balance_wait = 0;        // decode iterations that prompts wait until every rank of attention dp has one
   std::int64_t batch_wait = 0;          // decode iterations that prompts wait until they fill batch_wait_part
   double batch_wait_part = 1.0;         // of max_batched_tokens
   std::int64_t redundant_experts = 0;   // copies of experts of a layer, besides one each; see its help
   Seconds step_host;                    // of an iteration, not hidden by the device
-  Seconds expert_layer_host;            // to launch a layer with experts of an iteration with prompts, kernel by kernel
+  Seconds layer_host;                   // to launch a layer without experts, kernel by kernel; 0: only the stack's launches
+  Seconds expert_layer_host;            // to launch a layer with experts, kernel by kernel
   Seconds expert_parallel_layer_host;   // the same where ep is above 1; the longer of the two counts
   double expert_rate = 1.0;             // see its help
   double expert_math_rate = 1.0;        // see its help
@@ -65,7 +67,8 @@ struct EngineSettings {
   std::optional<double> expert_weight_only_math_rate;  // see its help; none: expert_math_rate
   Seconds expert_latency;                              // of a grouped GEMM, besides the latency of a kernel
   bool overlap_branches = false;                       // see its help
-  Seconds prompt_host;           // to tokenise a token of a prompt, before the queue, one prompt after the other
+  Seconds prompt_host;           // to tokenise a token of a prompt, before the queue
+  std::int64_t tokenizer_batch = 1;  // prompts that are tokenised at the same time
   Seconds token_host;            // to detokenise and send a token, one after the other, while the engine runs on
   Seconds sequence_host;         // of each sequence of an iteration that gets a token
   Seconds draft_host;            // of each sequence of an iteration with drafts
@@ -85,6 +88,8 @@ struct EngineSettings {
 
 // Sequences that a captured graph of at least `sequences` runs: 1, 2, 4, then multiples of 8.
 [[nodiscard]] std::int64_t captured_size(std::int64_t sequences, std::int64_t largest);
+// The largest captured size that is not above `sequences`.
+[[nodiscard]] std::int64_t captured_below(std::int64_t sequences);
 
 // A profile of data/engines, or a file.
 [[nodiscard]] Result<EngineSettings> load_engine(const std::string& data_directory, const std::string& name);

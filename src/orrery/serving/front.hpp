@@ -8,6 +8,7 @@
 
 #include "orrery/core/random.hpp"
 #include "orrery/serving/fleet.hpp"
+#include "orrery/serving/tokenizer.hpp"
 
 namespace orrery::serving {
 
@@ -27,7 +28,7 @@ class Front {
       if (shares) { engines_.back()->share(*store); }
     }
     seen_.resize(engines_.size());
-    tokenised_.resize(engines_.size(), 0);
+    tokenizers_.resize(engines_.size(), Tokenizer(pool.shape.tokenizer_batch));
     tokenising_.resize(engines_.size(), 0);
     prompt_host_ = pool.shape.prompt_host;
     sent_.resize(engines_.size());
@@ -41,12 +42,11 @@ class Front {
   [[nodiscard]] std::int64_t block_tokens() const { return block_tokens_; }
   [[nodiscard]] Autoscaler& scaler() { return scaler_; }
 
-  // When the tokens of a prompt that comes now are ready for the engine: prompts are tokenised one after the other.
+  // When the tokens of a prompt that comes now are ready for the engine.
   Ticks begin_tokenising(std::size_t i, const Request& request, Ticks now) {
     if (prompt_host_ == 0) { return now; }
     ++tokenising_[i];
-    tokenised_[i] = std::max(now, tokenised_[i]) + request.input * prompt_host_;
-    return tokenised_[i];
+    return tokenizers_[i].encode(now, request.input * prompt_host_);
   }
   void end_tokenising(std::size_t i) { --tokenising_[i]; }
   [[nodiscard]] std::int64_t outstanding(std::size_t i) const { return engines_[i]->outstanding() + tokenising_[i]; }
@@ -160,7 +160,7 @@ class Front {
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<double> seen_, sent_;
   Ticks prompt_host_ = 0;
-  std::vector<Ticks> tokenised_;          // [engine]: when the last prompt is
+  std::vector<Tokenizer> tokenizers_;     // [engine]
   std::vector<std::int64_t> tokenising_;  // [engine]: prompts before its queue
   std::vector<std::int64_t> sending_;     // [engine]: requests on their way to a decode engine
   ScaleSignal signal_ = ScaleSignal::requests;

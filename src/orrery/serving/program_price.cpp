@@ -78,7 +78,7 @@ ProgramPrice::ProgramPrice(const workload::Model& model, const hardware::Cluster
       lowerer_(model, cluster, stack) {
   find_prompt_cores();
   for (std::int64_t layer = 0; layer < model.depth(); ++layer) {
-    if (workload::layer_kind(model, layer).experts) { prompt_host_ += options.expert_host; }
+    layers_host_ += workload::layer_kind(model, layer).experts ? options.expert_host : options.layer_host;
   }
 }
 
@@ -140,7 +140,7 @@ void ProgramPrice::add_stage(Table& table, const parallel::Program& program, con
         time += parallel::price_call(call->call, fabric_, program.mesh, &collectives_);
       }
     }
-    // Prompts run eagerly, kernel by kernel; decode steps as one captured graph.
+    // Prompts run kernel by kernel; decode steps mostly as one captured graph.
     const Seconds host = decodes ? block.launch : parallel::host_time(block, stack_);
     return repeat * max(time, host);
   };
@@ -157,8 +157,15 @@ void ProgramPrice::add_stage(Table& table, const parallel::Program& program, con
   }
   for (const auto& use : chunk.decode) {
     const parallel::Block& block = program.block(use.work);
-    const Seconds time = time_of(block, true, static_cast<double>(use.repeat));
+    const auto repeat = static_cast<double>(use.repeat);
+    const Seconds time = time_of(block, true, repeat);
+    table.launches += repeat * parallel::host_time(block, stack_);
     (block.name.starts_with("head") ? table.head : table.decode) += time;
+    for (const auto& item : block.items) {
+      if (item.kernel() != nullptr && is_of_all_ranks(item.name)) {
+        table.decode_experts += repeat * kernel_time(item.name, *item.kernel());
+      }
+    }
   }
 }
 
@@ -217,11 +224,46 @@ DecodeLine ProgramPrice::core_line(std::int64_t sequences, std::int64_t contexts
   return line;
 }
 
+// Static batches are priced as estimates are: their decode steps are captured whatever their size.
+bool ProgramPrice::is_captured(std::int64_t per_rank) const {
+  return options_.exact == Exact::yes || per_rank <= options_.largest_graph;
+}
+
+namespace {
+
+// No shorter than `least`; affine up to the sum of contexts where it becomes longer.
+DecodeLine at_least(DecodeLine line, std::int64_t contexts, Ticks least) {
+  if (line.at >= least) { return line; }
+  if (line.per_token > 0) { line.last = std::min(line.last, contexts + (least - line.at) / line.per_token); }
+  line.at = least;
+  line.per_token = 0;
+  return line;
+}
+
+}  // namespace
+
+// Grouped GEMMs of a captured step of `size` rows, less those of its first `rows`: rows that pad a graph are masked or
+// alike, so they use no experts but those of one row. Between captured sizes, time is taken as affine. Nothing where
+// almost every expert is in use anyhow.
+Seconds ProgramPrice::padding_of(std::int64_t rows, std::int64_t size) {
+  constexpr double kFewUnused = 0.02;
+  if (rows >= size || options_.routes_padding || !model_.has_experts()) { return {}; }
+  const std::int64_t low = captured_below(rows), width = 1 + options_.drafts;
+  const double tokens = real(low * width * plan_.dp);
+  const double chosen = real(model_.experts.active) / real(model_.experts.count);
+  if (std::pow(1.0 - chosen, tokens) < kFewUnused) { return {}; }
+  const Seconds below = table(width * low).decode_experts, above = table(width * size).decode_experts;
+  return real(size - rows) / real(size - low) * (above - below);
+}
+
 DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
   DecodeLine line = core_line(sequences, contexts);
-  const std::int64_t positions = (1 + options_.drafts) * sequences;
-  const Table& t = table(captured_size(per_rank(positions), options_.largest_graph));
-  line.at += ticks_of(t.decode + t.head + real(per_rank(sequences)) * options_.sequence_host);
+  const std::int64_t rows = per_rank(sequences), width = 1 + options_.drafts;
+  const std::int64_t size = captured_size(rows, options_.largest_graph);
+  const Table& t = table(width * size);
+  line.at += ticks_of(t.decode + t.head - padding_of(rows, size));
+  if (!is_captured(rows)) { line = at_least(line, contexts, ticks_of(std::max(t.launches, layers_host_))); }
+  line.at += ticks_of(real(per_rank(sequences)) * options_.sequence_host);
   if (options_.drafts == 0) { return line; }
   const Table& draft = table(captured_size(per_rank(sequences), options_.largest_graph));
   const double part = options_.draft_layers / static_cast<double>(model_.layers);
@@ -346,7 +388,7 @@ Ticks ProgramPrice::mixed(const MixedStep& step) {
   if (step.sampling > 0) { time += table(captured_size(per_rank(step.sampling), options_.largest_graph)).head; }
   time += real(per_rank(step.sampling)) * options_.sequence_host;
   time += prompt_time(step.chunks);
-  Ticks ticks = ticks_of(longest > 1 ? max(time, prompt_host_) : time);
+  Ticks ticks = ticks_of(longest > 1 ? max(time, layers_host_) : time);
   if (step.decodes > 0) { ticks += core_line(step.decodes, step.contexts).at; }
   return ticks;
 }

@@ -41,7 +41,7 @@ struct PriceOptions {
   std::int64_t drafts = 0;
   double tokens_per_step = 1.0;
   double draft_layers = 1.0;
-  Seconds expert_host;  // of the host, for each layer with experts in an iteration with prompts
+  Seconds layer_host, expert_host;  // of the host, for each layer without and with experts that is not captured
   // Of grouped GEMMs by kernels of generations before 4-bit matrix units, and of narrow weights: parts of the rates of
   // memory and arithmetic.
   double expert_rate = 1.0, expert_math_rate = 1.0;
@@ -51,6 +51,7 @@ struct PriceOptions {
   bool overlap_branches = false;  // kernels of a second stream hide their latency under those of the first
   Seconds draft_host;             // of the host, for each sequence of an iteration with drafts
   Seconds sequence_host;          // of the host, for each sequence that gets a token
+  bool routes_padding = false;    // rows that pad a decode step to a captured size use experts as tokens do
 };
 
 // What one engine runs on.
@@ -81,6 +82,8 @@ class ProgramPrice final : public StepPrice {
   // Of `m` sequences or tokens on each rank.
   struct Table {
     Seconds linear, decode, head;  // without attention over the cache; linear and decode without the head
+    Seconds decode_experts;  // the same of decode
+    Seconds launches;        // by the host, of a decode step that is not captured
     Seconds experts;  // of linear: grouped GEMMs and what is next to them, whose tokens come from all ranks
     std::vector<Core> cores;
     std::vector<Ticks> at;  // [octave of the context]: attention, all cores
@@ -113,6 +116,8 @@ class ProgramPrice final : public StepPrice {
                         const std::function<void(const hardware::Kernel&, double repeat)>& visit) const;
   [[nodiscard]] Seconds core_time(const Table& table, std::int64_t context) const;
   [[nodiscard]] Ticks core_at(Table& table, std::size_t octave);
+  [[nodiscard]] bool is_captured(std::int64_t per_rank) const;
+  [[nodiscard]] Seconds padding_of(std::int64_t rows, std::int64_t size);
   [[nodiscard]] DecodeLine core_line(std::int64_t sequences, std::int64_t contexts);
   [[nodiscard]] Seconds linear_time(std::int64_t tokens);
   [[nodiscard]] Seconds expert_time(std::int64_t tokens);
@@ -131,7 +136,7 @@ class ProgramPrice final : public StepPrice {
   std::vector<Table*> found_;          // the same by number, as far as it is small
   std::vector<double> linear_;         // [tokens of a rank]: seconds; negative: not known
   std::vector<PromptCore> prompt_cores_;
-  Seconds prompt_host_;  // of an iteration with prompts, for its layers with experts
+  Seconds layers_host_;  // of an iteration that is not captured
 };
 
 }  // namespace orrery::serving

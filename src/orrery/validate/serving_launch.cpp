@@ -223,6 +223,33 @@ void set_aiconfigurator(const ServingRow& row, serving::EngineSettings& settings
   }
 }
 
+// ---- vLLM of 2023 ----
+
+// Splitwise's runs (Azure ND A100 v4 and ND H100 v5): all prompts in one iteration, as E2E is the first token's time and
+// that of the others; no captured graphs, which vLLM has since version 0.2.6. Time per token on 4 and 8 GPUs, which is
+// the host's, is 1.5 times as long beside EPYC 7V12 as beside Xeon 8480C.
+void set_vllm_2023(const ServingRow& row, serving::EngineSettings& settings) {
+  settings.largest_graph = 0;
+  settings.sequence_host = Seconds(0.3e-3);
+  settings.max_batched_tokens = std::max<std::int64_t>(settings.max_batched_tokens, std::llround(*row.isl * clients_of(row)));
+  if (row.gpu_type.starts_with("A100")) {
+    constexpr double kSlower = 1.5;
+    settings.step_host *= kSlower;
+    settings.layer_host *= kSlower;
+    settings.sequence_host *= kSlower;
+  }
+}
+
+// ---- dstack's comparison of MI300X and H100 ----
+
+// vLLM 0.6 on MI300X: the scheduler runs once in 15 steps (num_scheduler_steps).
+void set_dstack(const ServingRow& row, serving::EngineSettings& settings) {
+  if (row.family != "dstack_405b_qps" || !is_amd(row)) { return; }
+  constexpr std::int64_t kSteps = 15;
+  settings.poll_interval = kSteps;
+  settings.step_host *= 1.0 / static_cast<double>(kSteps);
+}
+
 }  // namespace
 
 bool is_of_aiconfigurator(const ServingRow& row) {
@@ -244,6 +271,8 @@ bool is_of_inferencex(const ServingRow& row) {
 void set_launch(const ServingRow& row, std::string_view pool, const serving::Degrees& degrees,
                 serving::EngineSettings& settings, std::optional<bool>& narrow_cache) {
   if (is_of_aiconfigurator(row)) { set_aiconfigurator(row, settings); }
+  if (row.family == "splitwise_perf") { set_vllm_2023(row, settings); }
+  set_dstack(row, settings);
   if (!is_of_inferencex(row)) { return; }
   const bool is_sglang = settings.name == "sglang";
   if (row.spec_method == "mtp") { set_drafts(row, degrees.attention_dp > 1, settings); }

@@ -130,9 +130,29 @@ bool is_low_latency(const ServingRow& row) {
   return row.engine == "dynamo-sglang" && row.gpu_type == "GB200" && row.decode_workers.value_or(1) > 1;
 }
 
+// Degrees that the names of recipes in InferenceX's lists, or its launch files, contradict.
+ServingRow with_degrees_of_recipe(ServingRow row) {
+  // Pools of vLLM on GB200, as AIConfigurator states them: ..._dep4_dep16, ..._dep4_tep4.
+  if (row.family == "aic_silicon" && row.engine == "vllm" && row.gpu_type == "GB200" && row.mode == "disagg") {
+    const auto of_all_ranks = [](auto& tp, auto& dp) { dp = std::exchange(tp, 1); };
+    of_all_ranks(row.prefill_tp, row.prefill_dp_attn);
+    if (row.decode_workers == 1) { of_all_ranks(row.decode_tp, row.decode_dp_attn); }
+  }
+  // ctx1_gen4_tep8, the only recipes of TensorRT-LLM with four decode engines, listed with attention dp in January 2026.
+  if (row.engine == "dynamo-trt" && row.gpu_type == "GB200" && row.decode_workers == 4) {
+    row.decode_dp_attn = 0;
+  }
+  // Pools of SGLang on AMD GPUs: their launch file for fp4 shared out the experts in any case until March 2026.
+  if (row.engine == "mori-sglang" && row.precision == "fp4" && row.measured < "2026-03-03") {
+    row.prefill_ep = row.decode_ep = 8;
+  }
+  return row;
+}
+
 // AIConfigurator's copies of InferenceX's rows multiply tp by ep where experts are shared out over all ranks (tp 16, ep
 // 4 is tp 4, ep 4: the times are those of tp 4), and state attention dp over all ranks as tp x dp GPUs.
 ServingRow with_true_degrees(ServingRow row) {
+  row = with_degrees_of_recipe(std::move(row));
   if (is_low_latency(row)) { row.prefill_dp_attn = row.decode_dp_attn = 0; }
   if (row.family != "aic_silicon" || row.mode != "agg" || !is_of_inferencex(row) || !row.tp || !row.ep) { return row; }
   const std::int64_t tp = *row.tp, ep = *row.ep, dp = row.dp_attn.value_or(1);

@@ -149,12 +149,20 @@ Operator unpermute(const Routing& r, const Sizes& z, bool fused) {
   return op;
 }
 
-// Dispatch may use a narrower format than combine; gradients of the combine go through the dispatch's direction.
+// Dispatch may use a narrower format than combine.
+double dispatched_element(const hardware::Stack& stack, const Sizes& z) {
+  const hardware::DispatchPolicy& dispatch = stack.dispatch;
+  if (z.precision == hardware::Precision::fp4 && dispatch.fp4_element > Bytes(0)) {
+    return dispatch.fp4_element.value();
+  }
+  return dispatch.element > Bytes(0) ? dispatch.element.value() : z.element;
+}
+
+// Gradients of the combine go through the dispatch's direction.
 Operator crossing(std::string_view name, Boundary kind, const Routing& r, const hardware::Stack& stack,
                   const Sizes& z) {
   const double back = hidden_bytes(r.sent, z);
-  const double element = stack.dispatch.element > Bytes(0) ? stack.dispatch.element.value() : z.element;
-  const double there = back * (element / z.element);
+  const double there = back * (dispatched_element(stack, z) / z.element);
   const bool outward = kind == Boundary::dispatch;
   Operator op = boundary(OperatorTag::expert_exchange, name, kind, outward ? there : back);
   op.boundary_back_bytes = Bytes(outward ? back : there);
