@@ -47,6 +47,18 @@ std::string score_table(const results::Validation& validation) {
   return table.text();
 }
 
+std::string serving_table(const std::vector<results::ServingScore>& scores) {
+  Table table;
+  table.column("serving, p50 (else mean)", Table::Align::left);
+  table.column("rows").column("median").column("configurations").column("median of |ln|");
+  for (const auto& score : scores) {
+    table.row({"  " + score.figure, std::to_string(score.rows), percent(score.median_ape),
+               std::to_string(score.groups), percent(score.grouped_log)});
+  }
+  return table.text() + "  (a configuration with a load has the weight of one row in the last column; throughput where "
+                        "Little's law holds)\n";
+}
+
 std::vector<const results::Prediction*> worst_rows(const std::vector<results::Prediction>& predictions) {
   std::vector<const results::Prediction*> rows;
   for (const auto& row : predictions) {
@@ -124,6 +136,7 @@ std::string contradictions_line(const std::vector<results::Prediction>& predicti
 
 std::string validation_text(const results::Validation& validation, TextStyle style) {
   std::string text = bold("predicted and measured times", style) + "\n\n" + score_table(validation);
+  if (!validation.serving.empty()) { text += "\n" + serving_table(validation.serving); }
   if (const auto rows = worst_rows(validation.predictions); !rows.empty()) { text += "\n" + worst_table(rows); }
   text += terms_lines(validation.predictions);
   const std::string none;

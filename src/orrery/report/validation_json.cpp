@@ -118,10 +118,19 @@ std::string validation_json(const results::Validation& validation) {
   }
   Node kinds = json_object({});
   for (const auto& score : validation.kinds) { add_fields(kinds, {{score.kind, score_json(score)}}); }
-  const Node json = json_object({{"schema", "orrery.validate/1"},
-                                 {"families", std::move(families)},
-                                 {"kinds", std::move(kinds)},
-                                 {"overall", score_json(validation.overall)}});
+  Node serving = sequence_node();
+  for (const auto& score : validation.serving) {
+    add_item(serving, json_object({{"figure", score.figure},
+                                   {"rows", score.rows},
+                                   {"median_ape", score.median_ape},
+                                   {"configurations", score.groups},
+                                   {"configuration_median_log_error", score.grouped_log}}));
+  }
+  Node json = json_object({{"schema", "orrery.validate/1"},
+                           {"families", std::move(families)},
+                           {"kinds", std::move(kinds)},
+                           {"overall", score_json(validation.overall)}});
+  if (!validation.serving.empty()) { add_fields(json, {{"serving", std::move(serving)}}); }
   return json_document(json);
 }
 

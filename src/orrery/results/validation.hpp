@@ -27,6 +27,7 @@ struct Prediction {
   std::string spread = {};                       // the kind of job of that interval; empty: none
   std::vector<Share> terms = {};                 // of the rows with the largest errors, if requested
   std::string metric = {};                       // what is compared, where it is not a time in seconds: "gpu_hours"
+  std::string group = {};  // of a serving row: configuration and load; empty: not in serving scores
   bool feasible = true;                          // by the memory model; the time is predicted in any case
 
   [[nodiscard]] std::optional<double> signed_error() const {
@@ -46,10 +47,19 @@ struct FamilyScore {
   double mape = 0, median_ape = 0, p90_ape = 0, max_ape = 0, bias = 0;
 };
 
+// Of serving tables: a figure of every row, as its median (p50) where that is measured, else its mean.
+struct ServingScore {
+  std::string figure;  // "TTFT", "TPOT", "output throughput"
+  std::int64_t rows = 0, groups = 0;
+  double median_ape = 0;   // all rows alike
+  double grouped_log = 0;  // weighted median of |ln(predicted / measured)|: every configuration with a load counts once
+};
+
 struct Validation {
   std::vector<FamilyScore> families;
   std::vector<FamilyScore> kinds;  // each kind of table together
   FamilyScore overall;
+  std::vector<ServingScore> serving;  // empty without a serving table
   std::vector<Prediction> predictions;  // in the order of the input
 };
 

@@ -17,4 +17,7 @@ namespace orrery::validate {
 [[nodiscard]] results::FamilyScore score(std::string kind, std::string family,
                                          const std::vector<const results::Prediction*>& predictions);
 
+// Scores of serving tables, whose rows state a group. Throughput counts where Little's law holds in the measurement.
+[[nodiscard]] std::vector<results::ServingScore> serving_scores(const std::vector<results::Prediction>& predictions);
+
 }  // namespace orrery::validate

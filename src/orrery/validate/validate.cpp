@@ -154,6 +154,15 @@ Result<std::optional<double>> measured_in(const Csv& csv, const CsvRow& line, st
   return *value > 0.0 ? value : std::nullopt;
 }
 
+// Whether a measured throughput is that of its own latencies: output rate x E2E / (output tokens x clients) is 1 but for
+// the end of the run.
+bool is_comparable(const Csv& csv, const CsvRow& line, std::string_view column) {
+  constexpr double kLeast = 0.8, kMost = 1.1;
+  if (column != "output_tokens_per_s") { return true; }
+  const auto ratio = number(cell_text(csv, line, "little_ratio"));
+  return ratio && *ratio >= kLeast && *ratio <= kMost;
+}
+
 Result<std::vector<std::string>> append_serving(Table& table, const Csv& csv,
                                                 const std::vector<std::string>& families) {
   ORRERY_TRY(columns, Columns<ServingRow>::of(csv, serving_fields(), name_of(TableKind::serving)));
@@ -171,6 +180,9 @@ Result<std::vector<std::string>> append_serving(Table& table, const Csv& csv,
       ORRERY_TRY(measured, measured_in(csv, line, metric.column));
       prediction.measured_s = measured;
       if (cell_text(csv, line, "quality") == "suspect") { prediction.unscored_reason = "suspect"; }
+      if (is_comparable(csv, line, metric.column)) {
+        prediction.group = fmt::format("{} {}", cell_text(csv, line, "config_group"), cell_text(csv, line, "load"));
+      }
       table.of_serving.push_back(std::move(prediction));
     }
     table.serving.push_back(std::move(row));
@@ -349,6 +361,7 @@ Result<results::Validation> validate_tables(const std::string& data_directory, c
   validation.predictions = std::move(table.predictions);
   for (auto& prediction : table.of_serving) { validation.predictions.push_back(std::move(prediction)); }
   add_scores(validation);
+  validation.serving = serving_scores(validation.predictions);
   return validation;
 }
 
