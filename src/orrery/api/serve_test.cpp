@@ -273,6 +273,37 @@ TEST(ApiServe, a_decode_step_has_the_expert_latency_twice_a_layer) {
   EXPECT_NEAR(tpot_with("100 us") - tpot_with("0 s"), 32 * 2 * 100e-6, 1e-6);
 }
 
+// 32 layers. Graphs hide launches, however long these are.
+TEST(ApiServe, a_decode_step_that_no_graph_captures_takes_its_launches) {
+  const auto tpot_with = [](std::int64_t graph, const char* host) {
+    ServeRequest request = one_request("llama-3.1-8b", "dgx-h100", 1);
+    config::add(request.engine, "largest_graph", config::integer_node(graph));
+    config::add(request.engine, "layer_host", config::text_node(host));
+    config::add(request.engine, "step_host", config::text_node("2 ms"));
+    config::add(request.engine, "sequence_host", config::text_node("0 s"));
+    return tpot_of(request);
+  };
+  EXPECT_NEAR(tpot_with(0, "1 ms"), 32 * 1e-3 + 2e-3, 1e-6);
+  EXPECT_DOUBLE_EQ(tpot_with(512, "1 ms"), tpot_with(512, "0 s"));
+  EXPECT_GE(tpot_with(0, "0 s"), tpot_with(512, "0 s"));
+}
+
+// Nine sequences run a graph of 16: the seven others use experts of their own, or none.
+TEST(ApiServe, rows_that_pad_a_graph_use_experts_where_the_engine_routes_them) {
+  const auto tpot_with = [](std::int64_t sequences, bool routed) {
+    ServeRequest request = one_request("qwen3-30b-a3b", "dgx-h100", 1);
+    request.scenario.concurrency = request.scenario.requests = sequences;
+    config::add(request.engine, "routes_padding", config::boolean_node(routed));
+    config::add(request.engine, "sequence_host", config::text_node("0 s"));
+    return tpot_of(request);
+  };
+  EXPECT_DOUBLE_EQ(tpot_with(8, false), tpot_with(8, true));
+  EXPECT_DOUBLE_EQ(tpot_with(16, false), tpot_with(16, true));
+  EXPECT_LT(tpot_with(9, false), 0.9 * tpot_with(9, true));
+  EXPECT_GT(tpot_with(9, false), tpot_with(8, false));
+  EXPECT_NEAR(tpot_with(9, true), tpot_with(16, true), 0.02 * tpot_with(16, true));
+}
+
 // Shared experts and the second down-projection take their bytes and FLOPs, but no latency of their own.
 TEST(ApiServe, a_second_stream_hides_latency_on_the_vendor_that_has_it) {
   const auto tpot_with = [](const char* cluster, bool branches) {

@@ -1,8 +1,11 @@
 #include "orrery/validate/serving_rows.hpp"
 
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "orrery/estimate/spread.hpp"
@@ -116,6 +119,72 @@ TEST(served, pools_have_the_drafts_of_their_day) {
   EXPECT_EQ(drafts_of("2026-03-13", "fp4", 32, 1), 3);
   EXPECT_EQ(drafts_of("2026-03-13", "fp4", 256, 1), 1);
   EXPECT_EQ(drafts_of("2026-05-27", "fp4", 64, 1), 2);
+}
+
+ServingRow pooled(const char* family, const char* engine, const char* model, const char* gpu, const char* day) {
+  ServingRow row;
+  row.family = family;
+  row.mode = "disagg";
+  row.engine = engine;
+  row.model_key = model;
+  row.gpu_type = gpu;
+  row.precision = "fp4";
+  row.measured = day;
+  row.isl = row.osl = 1024.0;
+  row.load_kind = "concurrency";
+  row.load = 4.0;
+  row.num_requests = 8;
+  row.prefill_workers = row.decode_workers = 1;
+  return row;
+}
+
+std::vector<std::string> plans_in(const ServingRow& row) {
+  const auto run = served(row, ORRERY_SOURCE_DATA_DIR);
+  EXPECT_TRUE(run) << run.error();
+  std::vector<std::string> plans;
+  if (run) {
+    for (const auto& pool : run->pools) { plans.push_back(pool.plan); }
+  }
+  return plans;
+}
+
+// Names of recipes and launch files tell more than the columns: dep4_dep16 has attention dp in both pools, gen4_tep8 has
+// none in the decode pool, and experts were always shared out in fp4 on MI355X until March 2026.
+TEST(served, pools_have_the_degrees_of_their_recipes) {
+  using testing::ElementsAre;
+  ServingRow vllm = pooled("aic_silicon", "vllm", "kimi-k2", "GB200", "2026-04-07");
+  vllm.length_dist = "uniform[0.8,1.0] of isl and osl, random tokens";
+  vllm.prefill_gpus = vllm.prefill_tp = vllm.prefill_ep = 4;
+  vllm.decode_gpus = vllm.decode_tp = vllm.decode_ep = 16;
+  vllm.prefill_dp_attn = vllm.decode_dp_attn = 1;
+  EXPECT_THAT(plans_in(vllm), ElementsAre("tp 1, attention dp 4, ep 4", "tp 1, attention dp 16, ep 16"));
+  ServingRow trt = pooled("inferencex_dsr1", "dynamo-trt", "deepseek-r1", "GB200", "2026-01-31");
+  trt.prefill_tp = trt.prefill_ep = trt.prefill_gpus = 4;
+  trt.decode_tp = trt.decode_ep = 8;
+  trt.decode_gpus = 32;
+  trt.decode_workers = 4;
+  trt.prefill_dp_attn = trt.decode_dp_attn = 1;
+  EXPECT_THAT(plans_in(trt), ElementsAre("tp 1, attention dp 4, ep 4", "tp 8, ep 8"));
+  ServingRow amd = pooled("inferencex_dsr1", "mori-sglang", "deepseek-r1", "MI355X", "2026-02-13");
+  amd.prefill_tp = amd.decode_tp = amd.prefill_gpus = amd.decode_gpus = 8;
+  amd.prefill_ep = amd.decode_ep = 1;
+  EXPECT_THAT(plans_in(amd), ElementsAre("tp 8, ep 8", "tp 8, ep 8"));
+  amd.measured = "2026-03-13";
+  EXPECT_THAT(plans_in(amd), ElementsAre("tp 8, ep 1", "tp 8, ep 1"));
+}
+
+// Splitwise's batches run in one iteration, without graphs; hosts of A100 machines are slower.
+TEST(served, vllm_of_2023_launches_every_kernel) {
+  ServingRow row = old_vllm(0);
+  row.family = "splitwise_perf";
+  row.isl = 512.0;
+  row.load_kind = "static_batch";
+  row.load = 64.0;
+  const auto of_h100 = settings_of(row, "vllm-v0");
+  EXPECT_EQ(of_h100.largest_graph, 0);
+  EXPECT_EQ(of_h100.max_batched_tokens, 64 * 512);
+  row.gpu_type = "A100-80GB";
+  EXPECT_GT(settings_of(row, "vllm-v0").layer_host, of_h100.layer_host);
 }
 
 // 32 clients send 384 prompts of a set of 100, the first 64 of them before the measurement: of 320, 36 are new.

@@ -1,5 +1,6 @@
 #include "orrery/validate/statistics.hpp"
 
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -37,6 +38,34 @@ TEST(Statistics, of_four_rows_by_hand) {
   EXPECT_NEAR(s.median_ape, 0.15, 1e-15);
   EXPECT_NEAR(s.p90_ape, 0.3, 1e-15);
   EXPECT_NEAR(s.max_ape, 0.3, 1e-15);
+}
+
+Prediction served(const char* id, const char* group, const char* metric, double measured, double predicted) {
+  Prediction prediction = row(measured, predicted);
+  prediction.id = id;
+  prediction.group = group;
+  prediction.metric = metric;
+  return prediction;
+}
+
+// TTFT: |e| 10, 20, 50 and 60 %, median 35 %; the sweep of three rows weighs as much as the one row, so half of all
+// weight lies at the largest of the sweep, ln 1.5. The p50 of a row counts, not its mean; a row without a group does not.
+TEST(Statistics, a_configuration_with_a_load_counts_once_in_serving_scores) {
+  const auto scores = serving_scores({
+      served("a", "sweep 1", "ttft_p50_ms", 10, 11),
+      served("b", "sweep 1", "ttft_p50_ms", 10, 12),
+      served("c", "sweep 1", "ttft_mean_ms", 10, 90),
+      served("c", "sweep 1", "ttft_p50_ms", 10, 15),
+      served("d", "other 4", "ttft_mean_ms", 10, 16),
+      served("e", "", "output_tokens_per_s", 10, 16),
+      served("e", "other 4", "ttft_p99_ms", 10, 20),
+  });
+  ASSERT_EQ(scores.size(), 1U);
+  EXPECT_EQ(scores[0].figure, "TTFT");
+  EXPECT_EQ(scores[0].rows, 4);
+  EXPECT_EQ(scores[0].groups, 2);
+  EXPECT_NEAR(scores[0].median_ape, 0.35, 1e-12);
+  EXPECT_NEAR(scores[0].grouped_log, std::log(1.5), 1e-12);
 }
 
 // Measured 100, predicted 101 .. 110: |e| = 1 % .. 10 %. The median is the mean of the 5th and 6th, 5.5 %; the 90th

@@ -364,6 +364,26 @@ double simulated_most(int tokens, int active, int count, int ranks) {
   return sum / kDraws;
 }
 
+// bf16 numbers out and back; where GEMMs are in fp4 4.5 bits out (a scale for 16 numbers), whatever other tokens have.
+TEST(Experts, are_sent_tokens_in_the_format_that_the_stack_states) {
+  Stack stack = plain_gradients();
+  const auto ratio = [&](Precision precision) {
+    Slice part = slice(2, 4);
+    part.ep = 2;
+    part.pass = Pass::prefill;
+    part.precision = precision;
+    const auto list = layer(tiny_mixture(), part, stack);
+    return find(list, "experts.dispatch").boundary_bytes / find(list, "experts.combine").boundary_bytes;
+  };
+  EXPECT_DOUBLE_EQ(ratio(Precision::fp4), 1.0);
+  stack.dispatch.fp4_element = Bytes(0.5625);
+  EXPECT_DOUBLE_EQ(ratio(Precision::fp4), 0.5625 / 2.0);
+  EXPECT_DOUBLE_EQ(ratio(Precision::fp8), 1.0);
+  stack.dispatch.element = Bytes(1.0);
+  EXPECT_DOUBLE_EQ(ratio(Precision::fp4), 0.5625 / 2.0);
+  EXPECT_DOUBLE_EQ(ratio(Precision::fp8), 0.5);
+}
+
 TEST(Experts, of_the_rank_that_reads_most_agree_with_draws) {
   for (const int tokens : {1, 4, 16}) {
     const double used = 1.0 - std::pow(1.0 - 4.0 / 64.0, tokens);
