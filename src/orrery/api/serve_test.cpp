@@ -273,6 +273,27 @@ TEST(ApiServe, a_decode_step_has_the_expert_latency_twice_a_layer) {
   EXPECT_NEAR(tpot_with("100 us") - tpot_with("0 s"), 32 * 2 * 100e-6, 1e-6);
 }
 
+// 20 clients keep a server that streams a token in 10 ms, or encodes one in 1 ms, busy; in 1 us neither is.
+TEST(ApiServe, a_server_that_limits_a_deployment_is_named) {
+  const auto run_with = [](const char* prompt, const char* token) {
+    ServeRequest request = one_request("llama-3.1-8b", "dgx-h100", 1);
+    request.scenario.concurrency = 20;
+    request.scenario.requests = 200;
+    config::add(request.engine, "prompt_host", config::text_node(prompt));
+    config::add(request.engine, "token_host", config::text_node(token));
+    config::add(request.engine, "tokenizer_batch", config::integer_node(1));
+    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+    EXPECT_TRUE(run.has_value()) << run.error().text();
+    return run ? *run : results::Serving{};
+  };
+  const auto streams = run_with("1 us", "10 ms"), encodes = run_with("1 ms", "1 us"), free = run_with("1 us", "1 us");
+  EXPECT_THAT(streams.warnings, testing::ElementsAre(testing::HasSubstr("streams tokens")));
+  EXPECT_NEAR(streams.pools.front().streaming, 1.0, 0.05);
+  EXPECT_THAT(encodes.warnings, testing::ElementsAre(testing::HasSubstr("encodes tokens")));
+  EXPECT_NEAR(encodes.pools.front().tokenising, 1.0, 0.05);
+  EXPECT_TRUE(free.warnings.empty());
+}
+
 // 32 layers. Graphs hide launches, however long these are.
 TEST(ApiServe, a_decode_step_that_no_graph_captures_takes_its_launches) {
   const auto tpot_with = [](std::int64_t graph, const char* host) {

@@ -42,6 +42,8 @@ Node of_pools(const Serving& s) {
                                      {"utilisation", pool.utilisation},
                                      {"prefill_share", pool.prefill_share},
                                      {"mean_batch", pool.mean_batch},
+                                     {"tokenising", pool.tokenising},
+                                     {"streaming", pool.streaming},
                                      {"iterations", pool.iterations},
                                      {"gpu_hours", pool.gpu_hours},
                                      {"usd", pool.usd}});

@@ -57,6 +57,7 @@ struct ServingPool {
   double utilisation = 0;                     // part of the time in which an iteration runs
   double prefill_share = 0;                   // of that, iterations with parts of prompts
   double mean_batch = 0;
+  double tokenising = 0, streaming = 0;  // part of the time in which an engine's server does so
   std::int64_t iterations = 0;
   double gpu_hours = 0;       // of engines that are on, from the first arrival to the last token
   std::optional<double> usd;  // of these

@@ -326,6 +326,29 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
 
 namespace {
 
+// How busy the servers of a pool's engines are: the first pool's with prompts, the last one's with answers.
+void add_servers(results::Serving& result, std::size_t p, const EngineSettings& settings, double engines) {
+  constexpr double kBusy = 0.9;
+  if (engines <= 0.0) { return; }
+  results::ServingPool& pool = result.pools[p];
+  const double input_rate = result.total_tokens_per_s - result.output_tokens_per_s;
+  if (p == 0 && settings.tokenizer_batch == 1) {
+    pool.tokenising = settings.prompt_host.value() * input_rate / engines;
+  }
+  if (p + 1 == result.pools.size()) {
+    pool.streaming = settings.token_host.value() * result.output_tokens_per_s / engines;
+  }
+  const auto warn = [&](double part, const char* what, const char* setting, Seconds host) {
+    if (part < kBusy) { return; }
+    result.warnings.push_back(
+        fmt::format("the server of {} {} tokens {:.0f} % of the time ({} {}): it limits the deployment, not the GPUs",
+                    engines > 1.0 ? "each engine" : "the engine", what, 100.0 * part, setting,
+                    config::format_seconds(host)));
+  };
+  warn(pool.tokenising, "encodes", "prompt_host", settings.prompt_host);
+  warn(pool.streaming, "streams", "token_host", settings.token_host);
+}
+
 // Engines that were on, and what they cost.
 void add_expenses(results::Serving& result, const Deployment& deployment, const std::vector<Pool>& pools,
                   const FleetRun& run) {
@@ -343,6 +366,7 @@ void add_expenses(results::Serving& result, const Deployment& deployment, const 
           pools[p].autoscale.least, pools[p].replicas, totals.most, engines, totals.starts, totals.stops};
     }
     const double seconds = engines * result.duration_s;
+    add_servers(result, p, inputs.settings, engines);
     pool.gpu_hours = seconds * static_cast<double>(inputs.degrees.gpus_of_engine()) / kHour;
     const auto cost = hardware::cost_rate(inputs.cluster), power = hardware::power(inputs.cluster);
     if (cost) { pool.usd = cost->value * seconds; }
