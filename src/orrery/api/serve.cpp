@@ -80,7 +80,9 @@ Result<results::ServingCurve> serve_sweep(const std::string& data_directory, con
       if (!curve.points.empty() && curve.points.back().load == load) { continue; }
     }
     ORRERY_TRY(point, serving_probe(ready, request.scenario, load));
-    if (!ready.slo.empty() && carries(point.result, !request.scenario.concurrency)) { curve.best = curve.points.size(); }
+    if (!ready.slo.empty() && carries(point.result, !request.scenario.concurrency)) {
+      curve.best = curve.points.size();
+    }
     curve.points.push_back(std::move(point));
   }
   return curve;

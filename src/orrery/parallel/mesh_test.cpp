@@ -9,8 +9,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "orrery/parallel/layout.hpp"
 #include "orrery/parallel/calls.hpp"
+#include "orrery/parallel/layout.hpp"
 #include "orrery/parallel/mesh.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 

@@ -52,11 +52,12 @@ std::string serving_table(const std::vector<results::ServingScore>& scores) {
   table.column("serving, p50 (else mean)", Table::Align::left);
   table.column("rows").column("median").column("configurations").column("median of |ln|");
   for (const auto& score : scores) {
-    table.row({"  " + score.figure, std::to_string(score.rows), percent(score.median_ape),
-               std::to_string(score.groups), percent(score.grouped_log)});
+    table.row({"  " + score.figure, std::to_string(score.rows), percent(score.median_ape), std::to_string(score.groups),
+               percent(score.grouped_log)});
   }
-  return table.text() + "  (a configuration with a load has the weight of one row in the last column; throughput where "
-                        "Little's law holds)\n";
+  return table.text() +
+         "  (a configuration with a load has the weight of one row in the last column; throughput where "
+         "Little's law holds)\n";
 }
 
 std::vector<const results::Prediction*> worst_rows(const std::vector<results::Prediction>& predictions) {

@@ -28,7 +28,7 @@ struct Prediction {
   std::vector<Share> terms = {};                 // of the rows with the largest errors, if requested
   std::string metric = {};                       // what is compared, where it is not a time in seconds: "gpu_hours"
   std::string group = {};  // of a serving row: configuration and load; empty: not in serving scores
-  bool feasible = true;                          // by the memory model; the time is predicted in any case
+  bool feasible = true;    // by the memory model; the time is predicted in any case
 
   [[nodiscard]] std::optional<double> signed_error() const {
     const bool scored = measured_s && *measured_s > 0 && unscored_reason.empty();
@@ -59,7 +59,7 @@ struct Validation {
   std::vector<FamilyScore> families;
   std::vector<FamilyScore> kinds;  // each kind of table together
   FamilyScore overall;
-  std::vector<ServingScore> serving;  // empty without a serving table
+  std::vector<ServingScore> serving;    // empty without a serving table
   std::vector<Prediction> predictions;  // in the order of the input
 };
 

@@ -85,10 +85,10 @@ Result<void> BuiltPool::finish() {
   price_ = std::make_unique<ProgramPrice>(
       *in.model, in.cluster, in.stack, job, plan(),
       PriceOptions{in.settings.largest_graph, exact, in.settings.speculative_tokens, tokens_per_step(in.settings),
-                   in.settings.draft_layers, in.settings.layer_host, expert_host, in.settings.expert_rate, in.settings.expert_math_rate,
-                   in.settings.expert_math_rate_of, in.settings.expert_weight_only_math_rate,
-                   in.settings.expert_latency, in.settings.overlap_branches, in.settings.draft_host,
-                   in.settings.sequence_host, in.settings.routes_padding});
+                   in.settings.draft_layers, in.settings.layer_host, expert_host, in.settings.expert_rate,
+                   in.settings.expert_math_rate, in.settings.expert_math_rate_of,
+                   in.settings.expert_weight_only_math_rate, in.settings.expert_latency, in.settings.overlap_branches,
+                   in.settings.draft_host, in.settings.sequence_host, in.settings.routes_padding});
   const std::int64_t ranks = in.degrees.attention_dp;
   constexpr std::int64_t kMostActivated = 16384;
   memory_ = price_->memory(std::min(in.settings.max_batched_tokens, kMostActivated) * ranks);
@@ -340,10 +340,9 @@ void add_servers(results::Serving& result, std::size_t p, const EngineSettings& 
   }
   const auto warn = [&](double part, const char* what, const char* setting, Seconds host) {
     if (part < kBusy) { return; }
-    result.warnings.push_back(
-        fmt::format("the server of {} {} tokens {:.0f} % of the time ({} {}): it limits the deployment, not the GPUs",
-                    engines > 1.0 ? "each engine" : "the engine", what, 100.0 * part, setting,
-                    config::format_seconds(host)));
+    result.warnings.push_back(fmt::format(
+        "the server of {} {} tokens {:.0f} % of the time ({} {}): it limits the deployment, not the GPUs",
+        engines > 1.0 ? "each engine" : "the engine", what, 100.0 * part, setting, config::format_seconds(host)));
   };
   warn(pool.tokenising, "encodes", "prompt_host", settings.prompt_host);
   warn(pool.streaming, "streams", "token_host", settings.token_host);

@@ -61,14 +61,14 @@ enum class Jumps : std::uint8_t { aggregated, stepped };
 
 // What an engine consists of, besides its settings.
 struct EngineShape {
-  std::int64_t blocks = 0;       // of the cache, all ranks together
-  std::int64_t ranks = 1;        // of data-parallel attention: each has a token budget and sequences of its own
-  Ticks step_host = 0;           // of each iteration
-  Ticks prompt_host = 0;         // to tokenise a token of a prompt, before the queue
+  std::int64_t blocks = 0;           // of the cache, all ranks together
+  std::int64_t ranks = 1;            // of data-parallel attention: each has a token budget and sequences of its own
+  Ticks step_host = 0;               // of each iteration
+  Ticks prompt_host = 0;             // to tokenise a token of a prompt, before the queue
   std::int64_t tokenizer_batch = 1;  // prompts that are tokenised at the same time
-  Ticks token_host = 0;          // to stream a token, one after the other, while the engine runs on
-  std::vector<CacheTier> tiers;  // at most kTiers
-  Ticks swap_token = 0;          // to copy the keys and values of a token to the host, or back
+  Ticks token_host = 0;              // to stream a token, one after the other, while the engine runs on
+  std::vector<CacheTier> tiers;      // at most kTiers
+  Ticks swap_token = 0;              // to copy the keys and values of a token to the host, or back
   Jumps jumps = Jumps::aggregated;
   bool prefill_only = false;  // of a disaggregated pool: a request leaves with its first token
 };

@@ -58,17 +58,17 @@ struct EngineSettings {
   double batch_wait_part = 1.0;         // of max_batched_tokens
   std::int64_t redundant_experts = 0;   // copies of experts of a layer, besides one each; see its help
   Seconds step_host;                    // of an iteration, not hidden by the device
-  Seconds layer_host;                   // to launch a layer without experts, kernel by kernel; 0: only the stack's launches
-  Seconds expert_layer_host;            // to launch a layer with experts, kernel by kernel
-  Seconds expert_parallel_layer_host;   // the same where ep is above 1; the longer of the two counts
-  double expert_rate = 1.0;             // see its help
-  double expert_math_rate = 1.0;        // see its help
+  Seconds layer_host;         // to launch a layer without experts, kernel by kernel; 0: only the stack's launches
+  Seconds expert_layer_host;  // to launch a layer with experts, kernel by kernel
+  Seconds expert_parallel_layer_host;                  // the same where ep is above 1; the longer of the two counts
+  double expert_rate = 1.0;                            // see its help
+  double expert_math_rate = 1.0;                       // see its help
   std::map<std::string, double> expert_math_rate_of;   // see its help
   std::optional<double> expert_weight_only_math_rate;  // see its help; none: expert_math_rate
   Seconds expert_latency;                              // of a grouped GEMM, besides the latency of a kernel
   bool overlap_branches = false;                       // see its help
-  Seconds prompt_host;           // to tokenise a token of a prompt, before the queue
-  std::int64_t tokenizer_batch = 1;  // prompts that are tokenised at the same time
+  Seconds prompt_host;                                 // to tokenise a token of a prompt, before the queue
+  std::int64_t tokenizer_batch = 1;                    // prompts that are tokenised at the same time
   Seconds token_host;            // to detokenise and send a token, one after the other, while the engine runs on
   Seconds sequence_host;         // of each sequence of an iteration that gets a token
   Seconds draft_host;            // of each sequence of an iteration with drafts

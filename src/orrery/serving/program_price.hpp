@@ -82,8 +82,8 @@ class ProgramPrice final : public StepPrice {
   // Of `m` sequences or tokens on each rank.
   struct Table {
     Seconds linear, decode, head;  // without attention over the cache; linear and decode without the head
-    Seconds decode_experts;  // the same of decode
-    Seconds launches;        // by the host, of a decode step that is not captured
+    Seconds decode_experts;        // the same of decode
+    Seconds launches;              // by the host, of a decode step that is not captured
     Seconds experts;  // of linear: grouped GEMMs and what is next to them, whose tokens come from all ranks
     std::vector<Core> cores;
     std::vector<Ticks> at;  // [octave of the context]: attention, all cores

@@ -1,5 +1,5 @@
-// The tokenizer of an engine's server: it encodes up to `limit` prompts at the same time, each on a core of its own, and
-// takes what has come in the meantime when all of them are done. With a limit of 1: one prompt after the other.
+// The tokenizer of an engine's server: it encodes up to `limit` prompts at the same time, each on a core of its own,
+// and takes what has come in the meantime when all of them are done. With a limit of 1: one prompt after the other.
 #pragma once
 
 #include <algorithm>

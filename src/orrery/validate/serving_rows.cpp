@@ -138,10 +138,9 @@ ServingRow with_degrees_of_recipe(ServingRow row) {
     of_all_ranks(row.prefill_tp, row.prefill_dp_attn);
     if (row.decode_workers == 1) { of_all_ranks(row.decode_tp, row.decode_dp_attn); }
   }
-  // ctx1_gen4_tep8, the only recipes of TensorRT-LLM with four decode engines, listed with attention dp in January 2026.
-  if (row.engine == "dynamo-trt" && row.gpu_type == "GB200" && row.decode_workers == 4) {
-    row.decode_dp_attn = 0;
-  }
+  // ctx1_gen4_tep8, the only recipes of TensorRT-LLM with four decode engines, listed with attention dp in January
+  // 2026.
+  if (row.engine == "dynamo-trt" && row.gpu_type == "GB200" && row.decode_workers == 4) { row.decode_dp_attn = 0; }
   // Pools of SGLang on AMD GPUs: their launch file for fp4 shared out the experts in any case until March 2026.
   if (row.engine == "mori-sglang" && row.precision == "fp4" && row.measured < "2026-03-03") {
     row.prefill_ep = row.decode_ep = 8;

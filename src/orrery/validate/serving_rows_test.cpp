@@ -148,8 +148,8 @@ std::vector<std::string> plans_in(const ServingRow& row) {
   return plans;
 }
 
-// Names of recipes and launch files tell more than the columns: dep4_dep16 has attention dp in both pools, gen4_tep8 has
-// none in the decode pool, and experts were always shared out in fp4 on MI355X until March 2026.
+// Names of recipes and launch files tell more than the columns: dep4_dep16 has attention dp in both pools, gen4_tep8
+// has none in the decode pool, and experts were always shared out in fp4 on MI355X until March 2026.
 TEST(served, pools_have_the_degrees_of_their_recipes) {
   using testing::ElementsAre;
   ServingRow vllm = pooled("aic_silicon", "vllm", "kimi-k2", "GB200", "2026-04-07");

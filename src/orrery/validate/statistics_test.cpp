@@ -49,7 +49,8 @@ Prediction served(const char* id, const char* group, const char* metric, double 
 }
 
 // TTFT: |e| 10, 20, 50 and 60 %, median 35 %; the sweep of three rows weighs as much as the one row, so half of all
-// weight lies at the largest of the sweep, ln 1.5. The p50 of a row counts, not its mean; a row without a group does not.
+// weight lies at the largest of the sweep, ln 1.5. The p50 of a row counts, not its mean; a row without a group does
+// not.
 TEST(Statistics, a_configuration_with_a_load_counts_once_in_serving_scores) {
   const auto scores = serving_scores({
       served("a", "sweep 1", "ttft_p50_ms", 10, 11),

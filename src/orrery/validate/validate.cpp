@@ -154,8 +154,8 @@ Result<std::optional<double>> measured_in(const Csv& csv, const CsvRow& line, st
   return *value > 0.0 ? value : std::nullopt;
 }
 
-// Whether a measured throughput is that of its own latencies: output rate x E2E / (output tokens x clients) is 1 but for
-// the end of the run.
+// Whether a measured throughput is that of its own latencies: output rate x E2E / (output tokens x clients) is 1 but
+// for the end of the run.
 bool is_comparable(const Csv& csv, const CsvRow& line, std::string_view column) {
   constexpr double kLeast = 0.8, kMost = 1.1;
   if (column != "output_tokens_per_s") { return true; }
