@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <utility>
+#include <variant>
 
 #include <fmt/format.h>
 

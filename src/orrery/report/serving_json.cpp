@@ -220,8 +220,8 @@ class Spans {
   void add(const std::string& name, const results::ServedRequest& r, std::size_t request, double from, double to) {
     std::string quoted = config::print_json(config::text_node(name));
     quoted.erase(quoted.find_last_not_of('\n') + 1);
-    text_ += fmt::format("{}{{\"name\":{},\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}}}", comma_, quoted,
-                         r.engine, request + 1, microseconds(from), microseconds(to - from));
+    text_ += fmt::format(R"({}{{"name":{},"ph":"X","pid":{},"tid":{},"ts":{},"dur":{}}})", comma_, quoted, r.engine,
+                         request + 1, microseconds(from), microseconds(to - from));
     comma_ = ",\n";
   }
   // The stages of a place, one after the other. When the last one ends.
@@ -234,9 +234,7 @@ class Spans {
     }
     return from;
   }
-  [[nodiscard]] std::string document() const {
-    return "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[" + text_ + "\n]}\n";
-  }
+  [[nodiscard]] std::string document() const { return R"({"displayTimeUnit":"ms","traceEvents":[)" + text_ + "\n]}\n"; }
 
  private:
   std::string text_;

@@ -50,7 +50,7 @@ std::string score_table(const results::Validation& validation) {
 std::string serving_table(const std::vector<results::ServingScore>& scores) {
   Table table;
   table.column("serving, p50 (else mean)", Table::Align::left);
-  table.column("rows").column("median").column("configurations").column("median of |ln|");
+  table.column("rows").column("median").column("configurations x loads").column("median of |ln|");
   for (const auto& score : scores) {
     table.row({"  " + score.figure, std::to_string(score.rows), percent(score.median_ape), std::to_string(score.groups),
                percent(score.grouped_log)});

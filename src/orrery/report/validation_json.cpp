@@ -123,8 +123,8 @@ std::string validation_json(const results::Validation& validation) {
     add_item(serving, json_object({{"figure", score.figure},
                                    {"rows", score.rows},
                                    {"median_ape", score.median_ape},
-                                   {"configurations", score.groups},
-                                   {"configuration_median_log_error", score.grouped_log}}));
+                                   {"configurations_and_loads", score.groups},
+                                   {"grouped_median_log_error", score.grouped_log}}));
   }
   Node json = json_object({{"schema", "orrery.validate/1"},
                            {"families", std::move(families)},

@@ -327,16 +327,15 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
 namespace {
 
 // How busy the servers of a pool's engines are: the first pool's with prompts, the last one's with answers.
-void add_servers(results::Serving& result, std::size_t p, const EngineSettings& settings, double engines) {
+void add_servers(results::Serving& result, std::size_t p, const EngineSettings& settings, double tokenised_s,
+                 double engines) {
   constexpr double kBusy = 0.9;
-  if (engines <= 0.0) { return; }
+  if (engines <= 0.0 || result.duration_s <= 0.0) { return; }
   results::ServingPool& pool = result.pools[p];
-  const double input_rate = result.total_tokens_per_s - result.output_tokens_per_s;
-  if (p == 0 && settings.tokenizer_batch == 1) {
-    pool.tokenising = settings.prompt_host.value() * input_rate / engines;
-  }
-  if (p + 1 == result.pools.size()) {
-    pool.streaming = settings.token_host.value() * result.output_tokens_per_s / engines;
+  pool.tokenising = tokenised_s / (engines * result.duration_s);
+  if (p + 1 == result.pools.size()) {  // a pool before it has streamed the first tokens
+    const double streamed = result.output_tokens_per_s - (p > 0 ? result.requests_per_s : 0.0);
+    pool.streaming = settings.token_host.value() * streamed / engines;
   }
   const auto warn = [&](double part, const char* what, const char* setting, Seconds host) {
     if (part < kBusy) { return; }
@@ -357,7 +356,7 @@ void add_expenses(results::Serving& result, const Deployment& deployment, const 
   for (std::size_t p = 0; p < pools.size(); ++p) {
     results::ServingPool& pool = result.pools[p];
     const PoolInputs& inputs = deployment.pools[p]->inputs();
-    double engines = static_cast<double>(pools[p].replicas);
+    auto engines = static_cast<double>(pools[p].replicas);
     if (pools[p].autoscale.scales()) {
       const AutoscaleTotals& totals = run.autoscaled[p];
       engines = result.duration_s > 0 ? totals.engine_seconds / result.duration_s : 0.0;
@@ -365,7 +364,7 @@ void add_expenses(results::Serving& result, const Deployment& deployment, const 
           pools[p].autoscale.least, pools[p].replicas, totals.most, engines, totals.starts, totals.stops};
     }
     const double seconds = engines * result.duration_s;
-    add_servers(result, p, inputs.settings, engines);
+    add_servers(result, p, inputs.settings, run.tokenised_s[p], engines);
     pool.gpu_hours = seconds * static_cast<double>(inputs.degrees.gpus_of_engine()) / kHour;
     const auto cost = hardware::cost_rate(inputs.cluster), power = hardware::power(inputs.cluster);
     if (cost) { pool.usd = cost->value * seconds; }

@@ -21,9 +21,10 @@ void add_prices(Record<EngineSettings>& record) {
   using E = EngineSettings;
   record.optional("step_host", &E::step_host, "host time of an iteration that the device waits for")
       .optional("layer_host", &E::layer_host,
-                "host time to launch a layer without experts in an iteration that is not captured as a graph (prompts, "
-                "decodes of more than largest_graph sequences), which takes at least the sum over layers")
-      .optional("expert_layer_host", &E::expert_layer_host, "the same of a layer with experts")
+                "host time to launch a layer in an iteration that is not captured as a graph (prompts, decodes of more "
+                "than largest_graph sequences), which takes at least the sum over layers")
+      .optional("expert_layer_host", &E::expert_layer_host,
+                "host time to launch a layer with experts in an iteration with prompts, if longer than layer_host")
       .optional("expert_parallel_layer_host", &E::expert_parallel_layer_host,
                 "host time to launch such a layer with ep above 1, whose kernels are not in the compiled graph; the "
                 "longer of the two times counts")
@@ -108,7 +109,10 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
         .optional("draft_layers", &E::draft_layers, "layers of the draft model, each like one of the model's",
                   {.min = 0.0, .max = 1000.0})
         .optional("largest_graph", &E::largest_graph,
-                  "sequences of the largest captured decode graph; 0: nothing is captured", {.min = 0})
+                  "sequences (of a rank of attention dp, of a micro-batch) in the largest captured decode graph; 0: "
+                  "nothing is "
+                  "captured",
+                  {.min = 0})
         .optional("routes_padding", &E::routes_padding,
                   "rows that pad a decode step to the size of a graph are sent to experts as tokens are; else they are "
                   "masked or all alike")
@@ -166,8 +170,7 @@ std::int64_t poll_steps(const EngineSettings& settings) {
 
 std::int64_t captured_size(std::int64_t sequences, std::int64_t largest) {
   if (sequences > largest || sequences <= 2) { return sequences; }
-  if (sequences <= 4) { return 4; }
-  return (sequences + 7) / 8 * 8;
+  return std::min(sequences <= 4 ? 4 : (sequences + 7) / 8 * 8, largest);
 }
 
 std::int64_t captured_below(std::int64_t sequences) {

@@ -51,18 +51,18 @@ struct EngineSettings {
   double acceptance = 0.7;              // of a draft, if all before it are accepted
   double draft_layers = 1.0;            // layers of the draft model, each like one of the model's
   std::int64_t largest_graph = 512;     // sequences of the largest captured decode graph; 0: nothing is captured
-  bool routes_padding = false;          // see its help
+  bool routes_padding = false;          // rows that pad a graph are sent to experts
   std::int64_t poll_interval = 1;       // decode iterations between looks at new requests
   std::int64_t balance_wait = 0;        // decode iterations that prompts wait until every rank of attention dp has one
   std::int64_t batch_wait = 0;          // decode iterations that prompts wait until they fill batch_wait_part
   double batch_wait_part = 1.0;         // of max_batched_tokens
   std::int64_t redundant_experts = 0;   // copies of experts of a layer, besides one each; see its help
   Seconds step_host;                    // of an iteration, not hidden by the device
-  Seconds layer_host;         // to launch a layer without experts, kernel by kernel; 0: only the stack's launches
-  Seconds expert_layer_host;  // to launch a layer with experts, kernel by kernel
-  Seconds expert_parallel_layer_host;                  // the same where ep is above 1; the longer of the two counts
-  double expert_rate = 1.0;                            // see its help
-  double expert_math_rate = 1.0;                       // see its help
+  Seconds layer_host;                   // to launch a layer, kernel by kernel; 0: only the stack's launches
+  Seconds expert_layer_host;            // to launch a layer with experts of an iteration with prompts
+  Seconds expert_parallel_layer_host;   // the same where ep is above 1; the longer of the two counts
+  double expert_rate = 1.0;             // see its help
+  double expert_math_rate = 1.0;        // see its help
   std::map<std::string, double> expert_math_rate_of;   // see its help
   std::optional<double> expert_weight_only_math_rate;  // see its help; none: expert_math_rate
   Seconds expert_latency;                              // of a grouped GEMM, besides the latency of a kernel

@@ -88,6 +88,7 @@ class FleetSimulation {
         run_.engines.push_back(front.engine(i).totals());
       }
       run_.autoscaled.push_back(front.scaler().totals(run_.end));
+      run_.tokenised_s.push_back(seconds_of(front.tokenised()));
     }
     run_.stations = stations_.totals();
     if (store_) { run_.store_peak = static_cast<double>(store_->peak()) / static_cast<double>(store_->capacity()); }

@@ -61,6 +61,7 @@ struct FleetRun {
   std::vector<Outcome> outcomes;            // [request]
   std::vector<EngineTotals> engines;        // of the pools, one after the other
   std::vector<AutoscaleTotals> autoscaled;  // [pool]
+  std::vector<double> tokenised_s;          // [pool]: time in which servers tokenise, sum over engines
   std::vector<StationTotals> stations;
   Ticks end = 0;               // when the last request ended
   double system_integral = 0;  // of the number of requests in the system, over time in seconds

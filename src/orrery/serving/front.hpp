@@ -49,6 +49,12 @@ class Front {
     return tokenizers_[i].encode(now, request.input * prompt_host_);
   }
   void end_tokenising(std::size_t i) { --tokenising_[i]; }
+  // Of all engines.
+  [[nodiscard]] Ticks tokenised() const {
+    Ticks sum = 0;
+    for (const Tokenizer& tokenizer : tokenizers_) { sum += tokenizer.busy(); }
+    return sum;
+  }
   [[nodiscard]] std::int64_t outstanding(std::size_t i) const { return engines_[i]->outstanding() + tokenising_[i]; }
 
   // Requests whose keys and values an engine still holds, because they are being sent.

@@ -78,7 +78,9 @@ ProgramPrice::ProgramPrice(const workload::Model& model, const hardware::Cluster
       lowerer_(model, cluster, stack) {
   find_prompt_cores();
   for (std::int64_t layer = 0; layer < model.depth(); ++layer) {
-    layers_host_ += workload::layer_kind(model, layer).experts ? options.expert_host : options.layer_host;
+    const bool experts = workload::layer_kind(model, layer).experts;
+    prompt_host_ += experts ? std::max(options.layer_host, options.expert_host) : options.layer_host;
+    decode_host_ += options.layer_host;
   }
 }
 
@@ -209,25 +211,24 @@ Ticks ProgramPrice::core_at(Table& table, std::size_t octave) {
   return table.at[octave];
 }
 
-DecodeLine ProgramPrice::core_line(std::int64_t sequences, std::int64_t contexts) {
+ProgramPrice::CoreLine ProgramPrice::core_line(std::int64_t sequences, std::int64_t contexts) {
   const std::int64_t mean = std::max<std::int64_t>(1, contexts / sequences);
   Table& t = table(per_rank(sequences));
-  if (options_.exact == Exact::yes) { return {ticks_of(core_time(t, mean)), 0, contexts}; }
+  if (options_.exact == Exact::yes) { return {ticks_of(core_time(t, mean)), 0, contexts, contexts}; }
   const auto octave = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(mean)) - 1);
   const Ticks low = core_at(t, octave), high = core_at(t, octave + 1);
   const std::int64_t begin = sequences << octave;
   const double slope = static_cast<double>(high - low) / static_cast<double>(begin);
-  DecodeLine line;
-  line.per_token = std::llround(slope);
-  line.at = low + line.per_token * (contexts - begin);
-  line.last = 2 * begin - 1;
-  return line;
+  return {low, std::llround(slope), begin, 2 * begin - 1};
 }
 
 // Static batches are priced as estimates are: their decode steps are captured whatever their size.
 bool ProgramPrice::is_captured(std::int64_t per_rank) const {
   return options_.exact == Exact::yes || per_rank <= options_.largest_graph;
 }
+
+// Of the host, for a decode step that is not captured.
+Seconds ProgramPrice::launches(const Table& table) const { return std::max(table.launches, decode_host_); }
 
 namespace {
 
@@ -242,35 +243,48 @@ DecodeLine at_least(DecodeLine line, std::int64_t contexts, Ticks least) {
 
 }  // namespace
 
-// Grouped GEMMs of a captured step of `size` rows, less those of its first `rows`: rows that pad a graph are masked or
-// alike, so they use no experts but those of one row. Between captured sizes, time is taken as affine. Nothing where
-// almost every expert is in use anyhow.
-Seconds ProgramPrice::padding_of(std::int64_t rows, std::int64_t size) {
+// Time that grouped GEMMs of a captured step save because rows that pad it from `rows` to `size` sequences, of `width`
+// positions each, use no experts: they are masked, or alike. Between captured sizes, time is taken as affine. Nothing
+// where almost every expert is in use anyhow.
+Seconds ProgramPrice::padding_of(std::int64_t rows, std::int64_t size, std::int64_t width) {
   constexpr double kFewUnused = 0.02;
   if (rows >= size || options_.routes_padding || !model_.has_experts()) { return {}; }
-  const std::int64_t low = captured_below(rows), width = 1 + options_.drafts;
+  const std::int64_t low = captured_below(rows);
   const double tokens = real(low * width * plan_.dp);
   const double chosen = real(model_.experts.active) / real(model_.experts.count);
   if (std::pow(1.0 - chosen, tokens) < kFewUnused) { return {}; }
   const Seconds below = table(width * low).decode_experts, above = table(width * size).decode_experts;
-  return real(size - rows) / real(size - low) * (above - below);
+  return real(size - rows) / real(size - low) * std::max(Seconds(0), above - below);
+}
+
+// A pass over the layers and the head of the draft model, for one position of each sequence.
+Seconds ProgramPrice::draft_time(std::int64_t rows, std::int64_t size) {
+  const Table& t = table(size);
+  const double part = options_.draft_layers / static_cast<double>(model_.layers);
+  Seconds time = t.decode - padding_of(rows, size, 1);
+  if (!is_captured(rows)) { time = std::max(time, launches(t)); }
+  return part * time + t.head;
 }
 
 DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
-  DecodeLine line = core_line(sequences, contexts);
+  const CoreLine core = core_line(sequences, contexts);
   const std::int64_t rows = per_rank(sequences), width = 1 + options_.drafts;
   const std::int64_t size = captured_size(rows, options_.largest_graph);
   const Table& t = table(width * size);
-  line.at += ticks_of(t.decode + t.head - padding_of(rows, size));
-  if (!is_captured(rows)) { line = at_least(line, contexts, ticks_of(std::max(t.launches, layers_host_))); }
-  line.at += ticks_of(real(per_rank(sequences)) * options_.sequence_host);
-  if (options_.drafts == 0) { return line; }
-  const Table& draft = table(captured_size(per_rank(sequences), options_.largest_graph));
-  const double part = options_.draft_layers / static_cast<double>(model_.layers);
-  const Ticks drafting = ticks_of(part * draft.decode + draft.head);
-  line.at += options_.drafts * drafting + ticks_of(real(per_rank(sequences)) * options_.draft_host);
-  line.at = std::llround(static_cast<double>(line.at) / options_.tokens_per_step);
-  line.per_token = std::llround(static_cast<double>(line.per_token) / options_.tokens_per_step);
+  const auto of_token = [&](Ticks step) {
+    return options_.drafts == 0 ? step : std::llround(static_cast<double>(step) / options_.tokens_per_step);
+  };
+  DecodeLine line;
+  line.per_token = of_token(core.per_token);
+  line.at = of_token(core.low + ticks_of(t.decode + t.head - padding_of(rows, size, width))) +
+            line.per_token * (contexts - core.begin);
+  line.last = core.last;
+  if (!is_captured(rows)) { line = at_least(line, contexts, of_token(ticks_of(launches(t)))); }
+  Ticks waits = ticks_of(real(rows) * options_.sequence_host);
+  if (options_.drafts > 0) {
+    waits += options_.drafts * ticks_of(draft_time(rows, size)) + ticks_of(real(rows) * options_.draft_host);
+  }
+  line.at += of_token(waits);
   return line;
 }
 
@@ -386,11 +400,11 @@ Ticks ProgramPrice::mixed(const MixedStep& step) {
   Seconds time = linear_time(of_rank);
   if (of_rank > mean) { time += expert_time(mean) - expert_time(of_rank); }
   if (step.sampling > 0) { time += table(captured_size(per_rank(step.sampling), options_.largest_graph)).head; }
-  time += real(per_rank(step.sampling)) * options_.sequence_host;
   time += prompt_time(step.chunks);
-  Ticks ticks = ticks_of(longest > 1 ? max(time, layers_host_) : time);
-  if (step.decodes > 0) { ticks += core_line(step.decodes, step.contexts).at; }
-  return ticks;
+  Ticks ticks = ticks_of(time);
+  if (step.decodes > 0) { ticks += core_line(step.decodes, step.contexts).at(step.contexts); }
+  if (longest > 1) { ticks = std::max(ticks, ticks_of(prompt_host_)); }
+  return ticks + ticks_of(real(per_rank(step.sampling)) * options_.sequence_host);
 }
 
 EngineMemory ProgramPrice::memory(std::int64_t most_tokens) {

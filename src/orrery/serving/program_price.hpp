@@ -41,7 +41,8 @@ struct PriceOptions {
   std::int64_t drafts = 0;
   double tokens_per_step = 1.0;
   double draft_layers = 1.0;
-  Seconds layer_host, expert_host;  // of the host, for each layer without and with experts that is not captured
+  // Of the host, for each layer that is not captured; for one with experts, in an iteration with prompts.
+  Seconds layer_host, expert_host;
   // Of grouped GEMMs by kernels of generations before 4-bit matrix units, and of narrow weights: parts of the rates of
   // memory and arithmetic.
   double expert_rate = 1.0, expert_math_rate = 1.0;
@@ -78,6 +79,12 @@ class ProgramPrice final : public StepPrice {
   struct Core {
     parallel::KernelLaunch launch;
     double repeat = 0;
+  };
+  // Attention of a decode step over the cache, by the sum of contexts.
+  struct CoreLine {
+    Ticks low = 0, per_token = 0;      // low: at `begin`
+    std::int64_t begin = 0, last = 0;  // affine between them
+    [[nodiscard]] Ticks at(std::int64_t contexts) const { return low + per_token * (contexts - begin); }
   };
   // Of `m` sequences or tokens on each rank.
   struct Table {
@@ -117,8 +124,10 @@ class ProgramPrice final : public StepPrice {
   [[nodiscard]] Seconds core_time(const Table& table, std::int64_t context) const;
   [[nodiscard]] Ticks core_at(Table& table, std::size_t octave);
   [[nodiscard]] bool is_captured(std::int64_t per_rank) const;
-  [[nodiscard]] Seconds padding_of(std::int64_t rows, std::int64_t size);
-  [[nodiscard]] DecodeLine core_line(std::int64_t sequences, std::int64_t contexts);
+  [[nodiscard]] Seconds launches(const Table& table) const;
+  [[nodiscard]] Seconds padding_of(std::int64_t rows, std::int64_t size, std::int64_t width);
+  [[nodiscard]] Seconds draft_time(std::int64_t rows, std::int64_t size);
+  [[nodiscard]] CoreLine core_line(std::int64_t sequences, std::int64_t contexts);
   [[nodiscard]] Seconds linear_time(std::int64_t tokens);
   [[nodiscard]] Seconds expert_time(std::int64_t tokens);
   [[nodiscard]] Seconds core_of_prompts(PromptCore& core, std::span<const Chunk> chunks) const;
@@ -136,7 +145,7 @@ class ProgramPrice final : public StepPrice {
   std::vector<Table*> found_;          // the same by number, as far as it is small
   std::vector<double> linear_;         // [tokens of a rank]: seconds; negative: not known
   std::vector<PromptCore> prompt_cores_;
-  Seconds layers_host_;  // of an iteration that is not captured
+  Seconds prompt_host_, decode_host_;  // of the host, for all layers of an iteration that is not captured
 };
 
 }  // namespace orrery::serving

@@ -16,7 +16,8 @@ class Tokenizer {
   // When a prompt that comes now, no earlier than the one before it, and takes `duration` is encoded.
   Ticks encode(Ticks now, Ticks duration) {
     if (now > begin_ || count_ == limit_) {
-      begin_ = std::max(now, end_);
+      busy_ = busy();
+      begin_ = end_ = std::max(now, end_);
       count_ = 0;
     }
     ++count_;
@@ -24,10 +25,14 @@ class Tokenizer {
     return begin_ + duration;
   }
 
+  // Time in which it encodes something, up to the end of its last batch.
+  [[nodiscard]] Ticks busy() const { return busy_ + (end_ - begin_); }
+
  private:
   std::int64_t limit_;
   Ticks begin_ = 0, end_ = 0;  // of the batch that a prompt of now would join
   std::int64_t count_ = 0;     // its prompts
+  Ticks busy_ = 0;             // of the batches before
 };
 
 }  // namespace orrery::serving

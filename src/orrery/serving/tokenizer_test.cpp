@@ -17,7 +17,9 @@ TEST(Tokenizer, encodes_a_batch_at_a_time) {
   EXPECT_EQ(two.encode(5, 10), 40);  // from 30 on
   EXPECT_EQ(two.encode(6, 20), 50);
   EXPECT_EQ(two.encode(7, 5), 55);  // from 50 on
+  EXPECT_EQ(two.busy(), 55);
   EXPECT_EQ(two.encode(100, 7), 107);
+  EXPECT_EQ(two.busy(), 55 + 7);
 }
 
 struct Prompt {

@@ -181,7 +181,9 @@ Result<std::vector<std::string>> append_serving(Table& table, const Csv& csv,
       prediction.measured_s = measured;
       if (cell_text(csv, line, "quality") == "suspect") { prediction.unscored_reason = "suspect"; }
       if (is_comparable(csv, line, metric.column)) {
-        prediction.group = fmt::format("{} {}", cell_text(csv, line, "config_group"), cell_text(csv, line, "load"));
+        const auto configuration = cell_text(csv, line, "config_group");
+        prediction.group =
+            configuration.empty() ? prediction.id : fmt::format("{} {}", configuration, cell_text(csv, line, "load"));
       }
       table.of_serving.push_back(std::move(prediction));
     }

@@ -1,0 +1,128 @@
+#include "orrery/serving/program_price.hpp"
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "orrery/hardware/catalogue.hpp"
+#include "orrery/serving/deployment.hpp"
+#include "orrery/workload/catalogue.hpp"
+
+namespace orrery::serving::program_price_test {
+namespace {
+
+struct Built {
+  workload::Model model;
+  std::unique_ptr<BuiltPool> pool;
+};
+
+// An engine of a catalogue model on nodes of 8 H100.
+std::unique_ptr<Built> built(const std::string& model, EngineSettings settings, const Degrees& degrees) {
+  auto built = std::make_unique<Built>();
+  hardware::Catalogue catalogue(ORRERY_SOURCE_DATA_DIR);
+  built->model = std::move(*workload::load_model(ORRERY_SOURCE_DATA_DIR, model, {}));
+  PoolInputs inputs;
+  inputs.name = "engine";
+  inputs.model = &built->model;
+  inputs.cluster = std::move(*catalogue.cluster("dgx-h100", degrees.gpus_of_engine()));
+  inputs.stack = std::move(*catalogue.stack(settings.stack));
+  inputs.settings = std::move(settings);
+  inputs.degrees = degrees;
+  auto pool = BuiltPool::build(std::move(inputs));
+  EXPECT_TRUE(pool) << pool.error().text();
+  built->pool = std::move(*pool);
+  return built;
+}
+
+EngineSettings profile(const char* name) { return std::move(*load_engine(ORRERY_SOURCE_DATA_DIR, name)); }
+
+Degrees degrees_of(std::int64_t tp, std::int64_t pp, std::int64_t attention_dp) {
+  Degrees degrees;
+  degrees.tp = tp;
+  degrees.pp = pp;
+  degrees.attention_dp = attention_dp;
+  return degrees;
+}
+
+// What an aggregated run rests on: the line that is asked for once is the price of each later step up to its end. Short
+// contexts are bound by launches where nothing is captured, long ones by the device.
+RC_GTEST_PROP(ProgramPrice, lines_of_decode_steps_are_the_prices_of_their_steps, ()) {
+  EngineSettings settings = profile("vllm-v1");
+  settings.largest_graph = *rc::gen::element(0, 5, 512);
+  settings.layer_host = Seconds(*rc::gen::element(0.0, 0.1e-3, 0.4e-3));
+  settings.speculative_tokens = *rc::gen::element(0, 3);
+  const auto degrees = *rc::gen::element(degrees_of(1, 1, 1), degrees_of(2, 2, 1), degrees_of(1, 1, 2));
+  const auto engine = built("llama-3.1-8b", settings, degrees);
+  ProgramPrice& price = engine->pool->price();
+  const auto sequences = *rc::gen::inRange<std::int64_t>(1, 40);
+  const std::int64_t contexts = sequences * *rc::gen::inRange<std::int64_t>(1, 40000);
+  const DecodeLine line = price.decode(sequences, contexts);
+  RC_ASSERT(line.last >= contexts && line.at > 0 && line.per_token >= 0);
+  for (const std::int64_t later : {contexts + 1, (contexts + line.last) / 2, line.last}) {
+    if (later > line.last) { continue; }
+    RC_ASSERT(price.decode(sequences, later).at == line.at + line.per_token * (later - contexts));
+  }
+}
+
+// Engines that send rows of padding to experts are never faster, and no step of more sequences is cheaper by more than
+// the tiles of its GEMMs explain.
+TEST(ProgramPrice, padding_never_saves_time_by_being_computed) {
+  EngineSettings masked = profile("sglang"), routed = masked;
+  routed.routes_padding = true;
+  const auto one = built("qwen3-30b-a3b", masked, degrees_of(1, 1, 1));
+  const auto two = built("qwen3-30b-a3b", routed, degrees_of(1, 1, 1));
+  bool differs = false;
+  for (std::int64_t sequences = 1; sequences <= 128; ++sequences) {
+    const Ticks without = one->pool->price().decode(sequences, 1000 * sequences).at;
+    const Ticks with = two->pool->price().decode(sequences, 1000 * sequences).at;
+    EXPECT_LE(without, with) << sequences;
+    differs |= without < with;
+  }
+  EXPECT_TRUE(differs);
+}
+
+// 32 layers, 4 of the draft model for each of three drafts: 44 layers for a token if none is accepted.
+TEST(ProgramPrice, layers_of_the_draft_model_are_launched_too) {
+  EngineSettings settings = profile("vllm-v1");
+  settings.largest_graph = 0;
+  settings.layer_host = Seconds(1e-3);
+  settings.sequence_host = settings.draft_host = Seconds(0);
+  settings.speculative_tokens = 3;
+  settings.draft_layers = 4;
+  settings.acceptance = 0;
+  const auto engine = built("llama-3.1-8b", settings, degrees_of(1, 1, 1));
+  const double step = seconds_of(engine->pool->price().decode(1, 100).at);
+  EXPECT_GT(step, 44e-3);
+  EXPECT_LT(step, 46e-3);  // and the head three times
+}
+
+// Prompts of two tokens beside decodes: the host launches the layers once, attention over the cache included.
+TEST(ProgramPrice, launches_hide_attention_with_and_without_prompts) {
+  EngineSettings settings = profile("vllm-v1");
+  settings.largest_graph = 0;
+  settings.layer_host = Seconds(2e-3);
+  settings.sequence_host = Seconds(0);
+  const auto engine = built("llama-3.1-8b", settings, degrees_of(1, 1, 1));
+  ProgramPrice& price = engine->pool->price();
+  const Chunk chunk{2, 0};
+  const MixedStep step{{&chunk, 1}, 32, 32 * 4000, 33};
+  EXPECT_EQ(price.mixed(step), ticks_of(32 * Seconds(2e-3)));
+  EXPECT_EQ(price.decode(32, 32 * 4000).at, ticks_of(32 * Seconds(2e-3)));
+}
+
+TEST(captured_size, is_never_above_the_largest_graph) {
+  EXPECT_EQ(captured_size(5, 5), 5);
+  EXPECT_EQ(captured_size(98, 100), 100);
+  EXPECT_EQ(captured_size(101, 100), 101);
+  EXPECT_EQ(captured_size(9, 512), 16);
+  for (std::int64_t sequences = 1; sequences <= 100; ++sequences) {
+    EXPECT_LE(captured_below(sequences), sequences);
+    EXPECT_EQ(captured_size(captured_below(sequences), 100), captured_below(sequences));
+  }
+}
+
+}  // namespace
+}  // namespace orrery::serving::program_price_test
