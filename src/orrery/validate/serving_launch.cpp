@@ -227,7 +227,7 @@ void set_aiconfigurator(const ServingRow& row, serving::EngineSettings& settings
 
 // Splitwise's runs (Azure ND A100 v4 and ND H100 v5): all prompts in one iteration, as E2E is the first token's time
 // and that of the others; no captured graphs, which vLLM has since version 0.2.6. Time per token on 4 and 8 GPUs, which
-// is the host's, is 1.5 times as long beside EPYC 7V12 as beside Xeon 8480C.
+// is the host's, is 1.5 times as long with EPYC 7V12 as with Xeon 8480C.
 void set_vllm_2023(const ServingRow& row, serving::EngineSettings& settings) {
   settings.largest_graph = 0;
   settings.sequence_host = Seconds(0.3e-3);

@@ -187,6 +187,18 @@ TEST(served, vllm_of_2023_launches_every_kernel) {
   EXPECT_GT(settings_of(row, "vllm-v0").layer_host, of_h100.layer_host);
 }
 
+// One look of the scheduler in 15 steps, and its host time once.
+TEST(served, old_vllm_schedules_several_steps_at_once_where_the_source_says_so) {
+  ServingRow row = old_vllm(8192);
+  row.family = "dstack_405b_qps";
+  const auto every = settings_of(row, "vllm-v0");
+  EXPECT_EQ(every.poll_interval, 1);
+  row.gpu_type = "MI300X";
+  const auto several = settings_of(row, "vllm-v0");
+  EXPECT_EQ(several.poll_interval, 15);
+  EXPECT_DOUBLE_EQ(several.step_host.value(), every.step_host.value() / 15.0);
+}
+
 // 32 clients send 384 prompts of a set of 100, the first 64 of them before the measurement: of 320, 36 are new.
 TEST(served, prompts_that_repeat_are_computed_once) {
   const ServingRow fresh = evaluated("vllm", "0.12.0", "H100-SXM"), repeated = evaluated("vllm", "0.12.0", "H200-SXM");
