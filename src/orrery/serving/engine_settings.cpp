@@ -65,6 +65,26 @@ void add_prices(Record<EngineSettings>& record) {
                 "time of a request outside the engine before its first token, whatever its length (HTTP)");
 }
 
+// How long requests wait for decode steps.
+void add_waits(Record<EngineSettings>& record) {
+  using E = EngineSettings;
+  record
+      .optional("poll_interval", &E::poll_interval,
+                "decode iterations between looks at new requests; an idle engine and one that has just run prompts "
+                "looks at once",
+                {.min = 1, .max = 1000000})
+      .optional("balance_wait", &E::balance_wait,
+                "attention dp: decode iterations that prompts wait at most until every rank has one; 0: prompts do "
+                "not wait",
+                {.min = 0, .max = 1000000})
+      .optional("batch_wait", &E::batch_wait,
+                "decode iterations that prompts wait at most until they fill batch_wait_part of max_batched_tokens; "
+                "0: prompts do not wait",
+                {.min = 0, .max = 1000000})
+      .optional("batch_wait_part", &E::batch_wait_part,
+                "part of max_batched_tokens that prompts fill before they need not wait", {.min = 0.0, .max = 1.0});
+}
+
 }  // namespace
 
 const Record<EngineSettings>& Described<EngineSettings>::record() {
@@ -110,26 +130,12 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
                   {.min = 0.0, .max = 1000.0})
         .optional("largest_graph", &E::largest_graph,
                   "sequences (of a rank of attention dp, of a micro-batch) in the largest captured decode graph; 0: "
-                  "nothing is "
-                  "captured",
+                  "nothing is captured",
                   {.min = 0})
         .optional("routes_padding", &E::routes_padding,
                   "rows that pad a decode step to the size of a graph are sent to experts as tokens are; else they are "
-                  "masked or all alike")
-        .optional("poll_interval", &E::poll_interval,
-                  "decode iterations between looks at new requests; an idle engine and one that has just run prompts "
-                  "looks at once",
-                  {.min = 1, .max = 1000000})
-        .optional("balance_wait", &E::balance_wait,
-                  "attention dp: decode iterations that prompts wait at most until every rank has one; 0: prompts do "
-                  "not wait",
-                  {.min = 0, .max = 1000000})
-        .optional("batch_wait", &E::batch_wait,
-                  "decode iterations that prompts wait at most until they fill batch_wait_part of max_batched_tokens; "
-                  "0: prompts do not wait",
-                  {.min = 0, .max = 1000000})
-        .optional("batch_wait_part", &E::batch_wait_part,
-                  "part of max_batched_tokens that prompts fill before they need not wait", {.min = 0.0, .max = 1.0});
+                  "masked or all alike");
+    add_waits(fields);
     add_prices(fields);
     fields.optional("sources", &E::sources, "figure: where it was read").check([](const E& settings) {
       return hardware::unknown_precision("expert_math_rate_of", settings.expert_math_rate_of);
