@@ -133,8 +133,8 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
                   "nothing is captured",
                   {.min = 0})
         .optional("routes_padding", &E::routes_padding,
-                  "rows that pad a decode step to the size of a graph are sent to experts as tokens are; else they are "
-                  "masked or all alike");
+                  "rows that pad a decode step to the size of a graph are sent to experts as tokens are; else they use "
+                  "no experts");
     add_waits(fields);
     add_prices(fields);
     fields.optional("sources", &E::sources, "figure: where it was read").check([](const E& settings) {

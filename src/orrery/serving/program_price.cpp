@@ -146,16 +146,21 @@ void ProgramPrice::add_stage(Table& table, const parallel::Program& program, con
     const Seconds host = decodes ? block.launch : parallel::host_time(block, stack_);
     return repeat * max(time, host);
   };
+  const auto experts_of = [&](const parallel::Block& block, double repeat) {
+    Seconds time;
+    for (const auto& item : block.items) {
+      if (const auto* launch = item.kernel(); launch != nullptr && is_of_all_ranks(item.name)) {
+        time += repeat * kernel_time(item.name, *launch);
+      }
+    }
+    return time;
+  };
   for (const auto& use : chunk.forward) {
     const parallel::Block& block = program.block(use.work);
     if (block.name.starts_with("head")) { continue; }
     const auto repeat = static_cast<double>(use.repeat);
     table.linear += time_of(block, false, repeat);
-    for (const auto& item : block.items) {
-      if (item.kernel() != nullptr && is_of_all_ranks(item.name)) {
-        table.experts += repeat * kernel_time(item.name, *item.kernel());
-      }
-    }
+    table.experts += experts_of(block, repeat);
   }
   for (const auto& use : chunk.decode) {
     const parallel::Block& block = program.block(use.work);
@@ -163,11 +168,7 @@ void ProgramPrice::add_stage(Table& table, const parallel::Program& program, con
     const Seconds time = time_of(block, true, repeat);
     table.launches += repeat * parallel::host_time(block, stack_);
     (block.name.starts_with("head") ? table.head : table.decode) += time;
-    for (const auto& item : block.items) {
-      if (item.kernel() != nullptr && is_of_all_ranks(item.name)) {
-        table.decode_experts += repeat * kernel_time(item.name, *item.kernel());
-      }
-    }
+    table.decode_experts += experts_of(block, repeat);
   }
 }
 

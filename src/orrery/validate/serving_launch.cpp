@@ -225,20 +225,12 @@ void set_aiconfigurator(const ServingRow& row, serving::EngineSettings& settings
 
 // ---- vLLM of 2023 ----
 
-// Splitwise's runs (Azure ND A100 v4 and ND H100 v5): all prompts in one iteration, as E2E is the first token's time
-// and that of the others; no captured graphs, which vLLM has since version 0.2.6. Time per token on 4 and 8 GPUs, which
-// is the host's, is 1.5 times as long with EPYC 7V12 as with Xeon 8480C.
+// Splitwise's runs: all prompts in one iteration, as E2E is the first token's time and that of the others; no captured
+// graphs, which vLLM has since version 0.2.6.
 void set_vllm_2023(const ServingRow& row, serving::EngineSettings& settings) {
   settings.largest_graph = 0;
-  settings.sequence_host = Seconds(0.3e-3);
   settings.max_batched_tokens =
       std::max<std::int64_t>(settings.max_batched_tokens, std::llround(*row.isl * clients_of(row)));
-  if (row.gpu_type.starts_with("A100")) {
-    constexpr double kSlower = 1.5;
-    settings.step_host *= kSlower;
-    settings.layer_host *= kSlower;
-    settings.sequence_host *= kSlower;
-  }
 }
 
 // ---- dstack's comparison of MI300X and H100 ----

@@ -124,12 +124,6 @@ serving::Degrees degrees_of(const ServingRow& row, std::int64_t gpus, std::optio
   return d;
 }
 
-// Pools of SGLang with several decode engines on GB200 are those of the low-latency recipes, which have no attention
-// dp; the table's flag comes from degrees that do not give the devices.
-bool is_low_latency(const ServingRow& row) {
-  return row.engine == "dynamo-sglang" && row.gpu_type == "GB200" && row.decode_workers.value_or(1) > 1;
-}
-
 // Degrees that the names of recipes in InferenceX's lists, or its launch files, contradict.
 ServingRow with_degrees_of_recipe(ServingRow row) {
   // Pools of vLLM on GB200, as AIConfigurator states them: ..._dep4_dep16, ..._dep4_tep4.
@@ -141,6 +135,11 @@ ServingRow with_degrees_of_recipe(ServingRow row) {
   // ctx1_gen4_tep8, the only recipes of TensorRT-LLM with four decode engines, listed with attention dp in January
   // 2026.
   if (row.engine == "dynamo-trt" && row.gpu_type == "GB200" && row.decode_workers == 4) { row.decode_dp_attn = 0; }
+  // Pools of SGLang with several decode engines on GB200 are those of the low-latency recipes, which have no attention
+  // dp; the table's flag comes from degrees that do not give the devices.
+  if (row.engine == "dynamo-sglang" && row.gpu_type == "GB200" && row.decode_workers.value_or(1) > 1) {
+    row.prefill_dp_attn = row.decode_dp_attn = 0;
+  }
   // Pools of SGLang on AMD GPUs: their launch file for fp4 shared out the experts in any case until March 2026.
   if (row.engine == "mori-sglang" && row.precision == "fp4" && row.measured < "2026-03-03") {
     row.prefill_ep = row.decode_ep = 8;
@@ -152,7 +151,6 @@ ServingRow with_degrees_of_recipe(ServingRow row) {
 // 4 is tp 4, ep 4: the times are those of tp 4), and state attention dp over all ranks as tp x dp GPUs.
 ServingRow with_true_degrees(ServingRow row) {
   row = with_degrees_of_recipe(std::move(row));
-  if (is_low_latency(row)) { row.prefill_dp_attn = row.decode_dp_attn = 0; }
   if (row.family != "aic_silicon" || row.mode != "agg" || !is_of_inferencex(row) || !row.tp || !row.ep) { return row; }
   const std::int64_t tp = *row.tp, ep = *row.ep, dp = row.dp_attn.value_or(1);
   if (dp == 1 && ep > 1 && tp == ep * ep) {

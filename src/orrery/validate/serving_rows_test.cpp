@@ -173,18 +173,19 @@ TEST(served, pools_have_the_degrees_of_their_recipes) {
   EXPECT_THAT(plans_in(amd), ElementsAre("tp 8, ep 1", "tp 8, ep 1"));
 }
 
-// Splitwise's batches run in one iteration, without graphs; hosts of A100 machines are slower.
+// Splitwise's batches run in one iteration, without graphs.
 TEST(served, vllm_of_2023_launches_every_kernel) {
   ServingRow row = old_vllm(0);
   row.family = "splitwise_perf";
   row.isl = 512.0;
   row.load_kind = "static_batch";
   row.load = 64.0;
-  const auto of_h100 = settings_of(row, "vllm-v0");
-  EXPECT_EQ(of_h100.largest_graph, 0);
-  EXPECT_EQ(of_h100.max_batched_tokens, 64 * 512);
+  const auto of_2023 = settings_of(row, "vllm-v0");
+  EXPECT_EQ(of_2023.largest_graph, 0);
+  EXPECT_EQ(of_2023.max_batched_tokens, 64 * 512);
+  // The host is that of the profile on every machine.
   row.gpu_type = "A100-80GB";
-  EXPECT_GT(settings_of(row, "vllm-v0").layer_host, of_h100.layer_host);
+  EXPECT_EQ(settings_of(row, "vllm-v0").layer_host, of_2023.layer_host);
 }
 
 // One look of the scheduler in 15 steps, and its host time once.
