@@ -213,6 +213,24 @@ std::string serving_text(const Serving& s, TextStyle style) {
   return text;
 }
 
+namespace {
+
+// Of the first point with warnings, and of later ones with more of them.
+std::string curve_warnings(const results::ServingCurve& curve, const char* unit) {
+  std::string text;
+  std::size_t shown = 0;
+  for (const auto& [load, s] : curve.points) {
+    if (s.warnings.size() <= shown) { continue; }
+    shown = s.warnings.size();
+    for (const auto& warning : s.warnings) {
+      text += wrapped("warning: ", fmt::format("from {:.4g} {}: {}", load, unit, warning));
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string serving_curve_text(const results::ServingCurve& curve, TextStyle style) {
   if (curve.points.empty()) { return {}; }
   const Serving& first = curve.points.front().result;
@@ -237,6 +255,7 @@ std::string serving_curve_text(const results::ServingCurve& curve, TextStyle sty
                percent(s.kv_peak), slo});
   }
   text += table.text();
+  text += curve_warnings(curve, unit);
   if (curve.best) {
     const auto& best = curve.points[*curve.best];
     text += fmt::format("\nHighest load within the SLO: {:.4g} {}, {:.4g} requests/s served per GPU\n", best.load, unit,

@@ -44,6 +44,7 @@ Node of_pools(const Serving& s) {
                                      {"mean_batch", pool.mean_batch},
                                      {"tokenising", pool.tokenising},
                                      {"streaming", pool.streaming},
+                                     {"transferring", pool.transferring},
                                      {"iterations", pool.iterations},
                                      {"gpu_hours", pool.gpu_hours},
                                      {"usd", pool.usd}});

@@ -1,6 +1,9 @@
 #include "orrery/report/serving_plan.hpp"
 
+#include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -88,6 +91,25 @@ std::string front_table(const ServingPlan& plan) {
   return table.text();
 }
 
+// Of the deployments in the table, each with the numbers of its rows.
+std::string best_warnings(const ServingPlan& plan) {
+  std::vector<std::pair<std::string, std::string>> warnings;
+  for (std::size_t i = 0; i < plan.best.size(); ++i) {
+    for (const auto& warning : plan.best[i].result.warnings) {
+      const auto known =
+          std::find_if(warnings.begin(), warnings.end(), [&](const auto& one) { return one.first == warning; });
+      if (known == warnings.end()) {
+        warnings.emplace_back(warning, fmt::format("#{}", i + 1));
+      } else {
+        known->second += fmt::format(", #{}", i + 1);
+      }
+    }
+  }
+  std::string text;
+  for (const auto& [warning, rows] : warnings) { text += wrapped("warning: ", rows + ": " + warning); }
+  return text;
+}
+
 Node of_degrees(const ServingDegrees& d) {
   return config::json_object(
       {{"tp", d.tp}, {"pp", d.pp}, {"ep", d.ep}, {"attention_dp", d.attention_dp}, {"replicas", d.replicas}});
@@ -115,7 +137,7 @@ Node of_candidate(const ServingPlan& plan, const ServingCandidate& c) {
 }  // namespace
 
 std::string serving_plan_text(const ServingPlan& plan, bool explain, TextStyle style) {
-  std::string text = header_text(plan, style);
+  std::string text = header_text(plan, style) + best_warnings(plan);
   if (explain && !plan.explanation.empty()) {
     text += "\n";
     for (const auto& line : plan.explanation) { text += wrapped("- ", line); }

@@ -1,5 +1,6 @@
 // Reports of serving simulations: parts of E2E, units of loads, files of requests.
 #include "orrery/report/serving.hpp"
+#include "orrery/report/serving_plan.hpp"
 
 #include <gtest/gtest.h>
 
@@ -50,6 +51,31 @@ TEST(ServingText, loads_of_sessions_are_sessions_per_second) {
   const std::string text = serving_curve_text(curve, {});
   EXPECT_TRUE(has(text, "within the SLO: 2 sessions/s, 0 requests/s served per GPU"));
   EXPECT_LT(text.find("sessions/s"), text.find("TTFT p50"));  // the head of the first column
+}
+
+TEST(ServingText, a_warning_of_a_curve_says_from_which_load) {
+  results::ServingCurve curve;
+  curve.axis = "concurrency";
+  curve.points = {{1, {}}, {8, {}}, {64, {}}, {512, {}}};
+  for (auto& point : curve.points) { point.result.gpus = 1; }
+  curve.points[1].result.warnings = {"streams 91 %"};
+  curve.points[2].result.warnings = {"streams 99 %"};
+  curve.points[3].result.warnings = {"streams 99 %", "encodes 95 %"};
+  const std::string text = serving_curve_text(curve, {});
+  EXPECT_TRUE(has(text, "warning: from 8 clients: streams 91 %\n"));
+  EXPECT_FALSE(has(text, "from 64 clients"));
+  EXPECT_TRUE(has(text, "warning: from 512 clients: encodes 95 %\n"));
+}
+
+TEST(ServingPlanText, a_warning_names_the_deployments_that_have_it) {
+  results::ServingPlan plan;
+  plan.devices = 8;
+  plan.best.resize(3);
+  plan.best[0].result.warnings = plan.best[2].result.warnings = {"streams 91 %"};
+  plan.best[1].result.warnings = {"encodes 95 %"};
+  const std::string text = serving_plan_text(plan, false, {});
+  EXPECT_TRUE(has(text, "warning: #1, #3: streams 91 %\n"));
+  EXPECT_TRUE(has(text, "warning: #2: encodes 95 %\n"));
 }
 
 // Arrives at 1 s; embed to 2, tokenised at 2.5, scheduled at 3, tokens at 4 and 6; guard to 8, tool to 9.

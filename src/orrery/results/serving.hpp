@@ -58,6 +58,7 @@ struct ServingPool {
   double prefill_share = 0;                   // of that, iterations with parts of prompts
   double mean_batch = 0;
   double tokenising = 0, streaming = 0;  // part of the time in which an engine's server does so
+  double transferring = 0;               // in which its links send or receive keys and values of requests
   std::int64_t iterations = 0;
   double gpu_hours = 0;       // of engines that are on, from the first arrival to the last token
   std::optional<double> usd;  // of these

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "orrery/config/units_text.hpp"
+#include "orrery/core/integers.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/hardware/expenses.hpp"
 #include "orrery/serving/slo_watch.hpp"
@@ -222,18 +223,22 @@ void add_stage(Deployment& deployment, Stage stage, const hardware::Accelerator*
   deployment.fleet.stations.push_back(station_of(deployment.stages.back(), whole_token_bytes(pool)));
 }
 
-// As many lanes as the smaller engine has ranks with keys and values of their own, over the outermost links.
+// As many lanes as the smaller engine has ranks with keys and values of their own, over the outermost links. Copies of
+// the same keys and values on other ranks travel at the same time.
 TransferPolicy transfer_of(const BuiltPool& prefill, const BuiltPool& decode, bool by_layer) {
   const Degrees &p = prefill.inputs().degrees, &d = decode.inputs().degrees;
   const auto& dimension = prefill.inputs().cluster.dimensions.back();
   const bool latent = prefill.inputs().model->latent.kv_rank > 0;
   const double whole = whole_token_bytes(prefill).value();
-  const double lanes = latent ? 1.0 : static_cast<double>(std::min({p.tp, d.tp, prefill.inputs().model->kv_heads}));
-  const double rate = dimension.rate().value() * dimension.link.efficiency * kTransferRate * lanes;
+  const std::int64_t heads = prefill.inputs().model->kv_heads, lanes = latent ? 1 : std::min({p.tp, d.tp, heads});
+  const double rate = dimension.rate().value() * dimension.link.efficiency * kTransferRate;
   TransferPolicy transfer;
   transfer.latency = ticks_of(prefill.inputs().settings.transfer_setup);
-  transfer.token = ticks_of(Seconds(whole / rate));
+  transfer.token = ticks_of(Seconds(whole / (rate * real(lanes * p.pp))));
   transfer.layers = by_layer ? prefill.inputs().model->layers : 0;
+  const auto at_once = [&](const Degrees& of) { return of.attention_dp * (latent ? 1 : of.tp / lanes); };
+  transfer.sends = at_once(p);
+  transfer.receives = at_once(d);
   return transfer;
 }
 
@@ -297,7 +302,9 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
       "generated tokens that later requests find in the prefix cache"};
   if (deployment.model.has_experts()) { list.emplace_back("uneven routing of experts (0 to 30 % of decode)"); }
   if (deployment.pools.size() > 1) {
-    list.emplace_back("blocks that a prefill engine holds until they are sent; contention of transfers in the network");
+    list.emplace_back(
+        "prompts that wait, or whose blocks a prefill engine holds, until a decode engine has place; contention of "
+        "transfers with collectives, and beyond the links of engines");
   }
   if (!deployment.stages.empty()) {
     list.emplace_back("transfers between stages over the network");
@@ -347,6 +354,20 @@ void add_servers(results::Serving& result, std::size_t p, const EngineSettings& 
   warn(pool.streaming, "streams", "token_host", settings.token_host);
 }
 
+// How busy the links of a pool's engines are with keys and values.
+void add_links(results::Serving& result, std::size_t p, const TransferPolicy& transfer, double transferred_s,
+               double engines) {
+  constexpr double kBusy = 0.9;
+  if (result.pools.size() < 2 || engines <= 0.0 || result.duration_s <= 0.0) { return; }
+  const double at_once = engines * real(p == 0 ? transfer.sends : transfer.receives);
+  results::ServingPool& pool = result.pools[p];
+  pool.transferring = transferred_s / (at_once * result.duration_s);
+  if (pool.transferring < kBusy) { return; }
+  result.warnings.push_back(
+      fmt::format("the links of each {} engine {} keys and values {:.0f} % of the time: they limit the deployment",
+                  pool.name, p == 0 ? "send" : "receive", 100.0 * pool.transferring));
+}
+
 // Engines that were on, and what they cost.
 void add_expenses(results::Serving& result, const Deployment& deployment, const std::vector<Pool>& pools,
                   const FleetRun& run) {
@@ -365,6 +386,7 @@ void add_expenses(results::Serving& result, const Deployment& deployment, const 
     }
     const double seconds = engines * result.duration_s;
     add_servers(result, p, inputs.settings, run.tokenised_s[p], engines);
+    add_links(result, p, deployment.fleet.transfer, run.transferred_s, engines);
     pool.gpu_hours = seconds * static_cast<double>(inputs.degrees.gpus_of_engine()) / kHour;
     const auto cost = hardware::cost_rate(inputs.cluster), power = hardware::power(inputs.cluster);
     if (cost) { pool.usd = cost->value * seconds; }

@@ -112,7 +112,7 @@ void Engine::enter(const Waiting& waiting) {
 }
 
 void Engine::forget() {
-  ORRERY_ASSERT(outstanding() == 0);
+  ORRERY_ASSERT(outstanding() == 0 && sending_.empty());
   if (forgotten_ == admissions_) { return; }
   forgotten_ = admissions_;
   prefixes_.clear();
@@ -188,7 +188,7 @@ void Engine::plan(Ticks now) {
     start_decodes(now, preempted);
     return;
   }
-  ORRERY_ASSERT(prefilling_.empty() && (waiting_.empty() || !loading_.empty()));
+  ORRERY_ASSERT(prefilling_.empty() && (waiting_.empty() || !loading_.empty() || !sending_.empty()));
   if (!loading_.empty()) { end_ = loading_.front().at; }
 }
 
@@ -415,7 +415,24 @@ void Engine::leave(std::uint32_t slot) {
   } else {
     stop_decoding(s);
   }
+  if (shape_.prefill_only && s.generated < workload_.requests[static_cast<std::size_t>(s.request)].output) {
+    s.alive = false;
+    s.blocks = blocks_of(context_of(s) - s.shared);
+    sending_blocks_ += s.blocks;
+    sending_.emplace(s.request, slot);
+  } else {
+    left_.free(release(s));
+  }
+}
+
+void Engine::sent(std::int64_t request) {
+  const auto found = sending_.find(request);
+  ORRERY_ASSERT(found != sending_.end());
+  Sequence& s = slots_[found->second];
+  sending_blocks_ -= s.blocks;
   left_.free(release(s));
+  sending_.erase(found);
+  settled_ = false;
 }
 
 void Engine::stop_decoding(const Sequence& s) {

@@ -19,6 +19,7 @@
 #include <optional>
 #include <queue>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "orrery/serving/engine_settings.hpp"
@@ -90,6 +91,9 @@ class Engine {
   // Its prompt is in the cache already (it comes from a prefill pool), and its first token is generated.
   void arrive_prefilled(std::int64_t request, Ticks now);
   void wake(Ticks now);
+  // The keys and values of a request that left with its first token are on another engine: its blocks are free. Call
+  // wake() then.
+  void sent(std::int64_t request);
 
   // When the iterations in progress end, or where none runs, the first load; kNever if there is neither.
   [[nodiscard]] Ticks next() const { return end_; }
@@ -104,6 +108,8 @@ class Engine {
   [[nodiscard]] bool can_hold(const Request& request) const;
 
   [[nodiscard]] std::int64_t outstanding() const { return running() + waiting(); }
+  // Requests that have left and whose blocks it holds until they are sent.
+  [[nodiscard]] std::int64_t sending() const { return static_cast<std::int64_t>(sending_.size()); }
   // Requests that wait, also for blocks.
   [[nodiscard]] std::int64_t waiting() const {
     return static_cast<std::int64_t>(waiting_.size() + unseen_.size() + loading_.size());
@@ -312,6 +318,8 @@ class Engine {
   DecodeLine line_;
   std::vector<Planned> planned_;
   std::vector<Chunk> chunks_;
+  std::unordered_map<std::int64_t, std::uint32_t> sending_;  // [request]: slot, which runs no more
+  std::int64_t sending_blocks_ = 0;                          // of their own
   std::vector<std::int64_t> ended_;
   std::vector<std::int64_t> forking_;         // requests with branches whose prompt was computed in this iteration
   std::vector<std::int64_t> joined_;          // requests of which branches are to be cut

@@ -97,7 +97,7 @@ std::int64_t Engine::free_after(const Waiting& waiting, const Offer& offer) cons
 // Positions that are not in use, those in partly filled blocks included. Unlike the number of free blocks it falls with
 // every decode step, so that a request that does not fit cannot fit before another one ends.
 std::int64_t Engine::free_positions() const {
-  std::int64_t own = contexts_ - shared_;
+  std::int64_t own = contexts_ - shared_ + sending_blocks_ * settings_.block_tokens;
   for (const std::uint32_t slot : prefilling_) { own += slots_[slot].blocks * settings_.block_tokens; }
   return (shape_.blocks - prefixes_.held() * unit_blocks_) * settings_.block_tokens - own;
 }

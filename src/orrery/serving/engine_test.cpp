@@ -122,6 +122,9 @@ Pools random_pools(const RandomCase& c) {
   pools.options.routing = *rc::gen::element(Routing::round_robin, Routing::random, Routing::least_outstanding);
   pools.options.transfer.token = *rc::gen::element<Ticks>(0, 10'000);
   pools.options.transfer.latency = *rc::gen::element<Ticks>(0, 1'000'000'000);
+  pools.options.transfer.layers = *rc::gen::element<std::int64_t>(0, 4);
+  pools.options.transfer.sends = *rc::gen::element<std::int64_t>(1, 3);
+  pools.options.transfer.receives = *rc::gen::element<std::int64_t>(1, 3);
   return pools;
 }
 

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "orrery/serving/front.hpp"
+#include "orrery/serving/transfers.hpp"
 
 namespace orrery::serving {
 
@@ -34,7 +35,7 @@ class FleetSimulation {
       first += static_cast<std::int32_t>(pool.replicas);
     }
     scheduled_.assign(static_cast<std::size_t>(first), kNever);
-    sending_.assign(fronts_.front().size(), 0);
+    transfers_.emplace(options.transfer, fronts_.front().size(), fronts_.back().size());
     for (const Following& following : load.following) { waits_for_.push_back(following.waits_for); }
   }
 
@@ -53,7 +54,7 @@ class FleetSimulation {
     for (Front& front : fronts_) { front.scaler().begin(next_arrival()); }
     for (;;) {
       const Ticks arrival = next_arrival();
-      const Ticks transfer = transfers_.empty() ? kNever : transfers_.top().at;
+      const Ticks transfer = transfers_->next();
       const Ticks engine = engines_.empty() ? kNever : engines_.top().at;
       const Ticks station = stations_.next();
       const Ticks prompt = prompts_.empty() ? kNever : prompts_.top().at;
@@ -90,6 +91,7 @@ class FleetSimulation {
       run_.autoscaled.push_back(front.scaler().totals(run_.end));
       run_.tokenised_s.push_back(seconds_of(front.tokenised()));
     }
+    run_.transferred_s = seconds_of(transfers_->busy());
     run_.stations = stations_.totals();
     if (store_) { run_.store_peak = static_cast<double>(store_->peak()) / static_cast<double>(store_->capacity()); }
     ORRERY_ASSERT(in_system_ == 0 || run_.stopped);
@@ -245,14 +247,6 @@ class FleetSimulation {
     wake(front, now);
   }
 
-  void send_prefilled(std::int64_t request, Ticks now) {
-    Front& front = fronts_.back();
-    const std::size_t i = front.choose(load_.requests[static_cast<std::size_t>(request)], 0, now);
-    run_.outcomes[static_cast<std::size_t>(request)].engine = front.first() + static_cast<std::int32_t>(i);
-    front.engine(i).arrive_prefilled(request, now);
-    woken_.push_back(i);
-  }
-
   void wake(Front& front, Ticks now) {
     if (woken_.size() > 1) {
       std::sort(woken_.begin(), woken_.end());
@@ -331,7 +325,6 @@ class FleetSimulation {
     }
   }
 
-  // One transfer of an engine at a time, in the order of their prompts' ends.
   void hand_over(std::size_t engine, std::int64_t request, Ticks now) {
     const Request& r = load_.requests[static_cast<std::size_t>(request)];
     const Outcome& outcome = run_.outcomes[static_cast<std::size_t>(request)];
@@ -339,29 +332,31 @@ class FleetSimulation {
       answer(request, now);
       return;
     }
-    const TransferPolicy& transfer = options_.transfer;
-    const Ticks whole = r.input * transfer.token;
-    Ticks exposed = whole;
-    if (transfer.layers > 0) {  // the layers before the last are sent under the prompt
-      exposed = std::max(whole / transfer.layers, whole - (now - outcome.scheduled));
-    }
-    sending_[engine] = std::max(now, sending_[engine]) + exposed;
-    const Ticks at = sending_[engine] + transfer.latency;  // handshakes of requests overlap
+    Front& decode = fronts_.back();
+    const std::size_t to = decode.choose(r, 0, now);
+    decode.begin_coming(to, r);
+    const Ticks at = transfers_->begin(request, r.input, engine, to, outcome.scheduled, now);
     run_.transfer_s += seconds_of(at - now);
-    fronts_.front().begin_sending(engine);
-    transfers_.push({at, request});
   }
 
   void take_transfers(Ticks now) {
-    while (!transfers_.empty() && transfers_.top().at == now) {
-      const std::int64_t request = transfers_.top().what;
-      transfers_.pop();
-      const auto from = static_cast<std::size_t>(run_.outcomes[static_cast<std::size_t>(request)].engine);
-      fronts_.front().end_sending(from);
-      fronts_.front().switch_off_if_idle(from, now);
-      send_prefilled(request, now);
+    Front &prefill = fronts_.front(), &decode = fronts_.back();
+    taken_.clear();
+    while (transfers_->next() == now) { taken_.push_back(transfers_->take()); }
+    for (const Transfer& transfer : taken_) {
+      prefill.engine(transfer.from).sent(transfer.request);
+      woken_.push_back(transfer.from);
     }
-    wake(fronts_.back(), now);
+    wake(prefill, now);
+    for (const Transfer& transfer : taken_) {
+      const auto i = static_cast<std::size_t>(transfer.request);
+      prefill.switch_off_if_idle(transfer.from, now);
+      decode.end_coming(transfer.to, load_.requests[i]);
+      run_.outcomes[i].engine = decode.first() + static_cast<std::int32_t>(transfer.to);
+      decode.engine(transfer.to).arrive_prefilled(transfer.request, now);
+      woken_.push_back(transfer.to);
+    }
+    wake(decode, now);
   }
 
   Workload& load_;
@@ -371,9 +366,11 @@ class FleetSimulation {
   std::optional<RemoteStore> store_;  // before the engines that refer to it
   std::vector<Front> fronts_;
   Stations stations_;
-  Dues timed_, prompts_, transfers_, engines_;
+  Dues timed_, prompts_, engines_;
   Dues answers_;  // requests whose last token is on its way
-  std::vector<Ticks> scheduled_, sending_;
+  std::vector<Ticks> scheduled_;
+  std::optional<Transfers> transfers_;
+  std::vector<Transfer> taken_;  // that end now
   std::vector<std::size_t> woken_;
   std::vector<std::int32_t> waits_for_;  // [request], if some follow others
   std::int64_t arriving_ = 0;            // requests, without further branches

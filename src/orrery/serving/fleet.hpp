@@ -40,8 +40,9 @@ struct Pool {
 // From a prefill engine to a decode engine. The first token counts when the decode engine takes the request.
 struct TransferPolicy {
   Ticks latency = 0;
-  Ticks token = 0;          // a position of the cache, all lanes together
-  std::int64_t layers = 0;  // sent while later layers compute; 0: after the prompt
+  Ticks token = 0;                       // a position of the cache, all lanes together
+  std::int64_t layers = 0;               // sent while later layers compute; 0: after the prompt
+  std::int64_t sends = 1, receives = 1;  // at the same time, of a prefill and of a decode engine
 };
 
 struct FleetOptions {
@@ -67,9 +68,10 @@ struct FleetRun {
   double system_integral = 0;  // of the number of requests in the system, over time in seconds
   std::int64_t most_in_system = 0;
   std::int64_t refused = 0;
-  double store_peak = 0;  // part of the shared store that was in use
-  double transfer_s = 0;  // exposed transfers, sum over requests
-  bool stopped = false;   // by stops_after
+  double store_peak = 0;     // part of the shared store that was in use
+  double transfer_s = 0;     // exposed transfers, sum over requests
+  double transferred_s = 0;  // in which links were in use, sum over transfers
+  bool stopped = false;      // by stops_after
 };
 
 // `pools`: one, or prefill and decode. Sets arrivals of a closed loop in `load`. Errors: a request that no cache holds.

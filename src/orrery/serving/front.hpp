@@ -32,7 +32,8 @@ class Front {
     tokenising_.resize(engines_.size(), 0);
     prompt_host_ = pool.shape.prompt_host;
     sent_.resize(engines_.size());
-    sending_.resize(engines_.size(), 0);
+    coming_.resize(engines_.size());
+    coming_tokens_.resize(engines_.size());
     signal_ = pool.autoscale.signal;
   }
 
@@ -55,12 +56,20 @@ class Front {
     for (const Tokenizer& tokenizer : tokenizers_) { sum += tokenizer.busy(); }
     return sum;
   }
-  [[nodiscard]] std::int64_t outstanding(std::size_t i) const { return engines_[i]->outstanding() + tokenising_[i]; }
+  [[nodiscard]] std::int64_t outstanding(std::size_t i) const {
+    return engines_[i]->outstanding() + tokenising_[i] + coming_[i];
+  }
 
-  // Requests whose keys and values an engine still holds, because they are being sent.
-  void begin_sending(std::size_t i) { ++sending_[i]; }
-  void end_sending(std::size_t i) { --sending_[i]; }
-  [[nodiscard]] bool idle(std::size_t i) const { return outstanding(i) == 0 && sending_[i] == 0; }
+  // Requests whose keys and values are on their way to an engine.
+  void begin_coming(std::size_t i, const Request& request) {
+    ++coming_[i];
+    coming_tokens_[i] += request.input;
+  }
+  void end_coming(std::size_t i, const Request& request) {
+    --coming_[i];
+    coming_tokens_[i] -= request.input;
+  }
+  [[nodiscard]] bool idle(std::size_t i) const { return outstanding(i) == 0 && engines_[i]->sending() == 0; }
   void switch_off_if_idle(std::size_t i, Ticks now) {
     if (idle(i)) { scaler_.emptied(i, now); }
   }
@@ -124,7 +133,7 @@ class Front {
     looked_ = now;
     for (std::size_t i = 0; i < engines_.size(); ++i) {
       const Engine& engine = *engines_[i];
-      const auto held = static_cast<double>(engine.used_blocks() * block_tokens_);
+      const auto held = static_cast<double>(engine.used_blocks() * block_tokens_ + coming_tokens_[i]);
       seen_[i] = by_requests() ? static_cast<double>(outstanding(i))
                                : static_cast<double>(engine.waiting_tokens()) + kHeldWeight * held;
       sent_[i] = 0.0;
@@ -168,7 +177,8 @@ class Front {
   Ticks prompt_host_ = 0;
   std::vector<Tokenizer> tokenizers_;     // [engine]
   std::vector<std::int64_t> tokenising_;  // [engine]: prompts before its queue
-  std::vector<std::int64_t> sending_;     // [engine]: requests on their way to a decode engine
+  std::vector<std::int64_t> coming_;      // [engine]: requests on their way to it from a prefill engine
+  std::vector<std::int64_t> coming_tokens_;
   ScaleSignal signal_ = ScaleSignal::requests;
   Ticks looked_ = -1;
   std::size_t turn_ = 0;

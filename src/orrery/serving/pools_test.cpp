@@ -6,6 +6,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "orrery/serving/test_cases.hpp"
+#include "orrery/serving/transfers.hpp"
 
 namespace orrery::serving::pools_test {
 
@@ -29,13 +30,14 @@ TEST(Pools, a_first_token_waits_for_a_place_on_the_decode_engine) {
   EXPECT_EQ(full.outcomes[1].first, full.outcomes[0].last);
 }
 
-// By hand: two prompts of 100 tokens in one iteration of 30 ms, each sent in 10 ms: one after the other by one engine,
-// at the same time by two, whose iterations take 20 ms.
-TEST(Pools, transfers_of_one_engine_queue) {
+// By hand: two prompts of 100 tokens in one iteration of 30 ms, each sent in 10 ms: one after the other by one link of
+// an engine, at the same time by two links, or by two engines, whose iterations take 20 ms.
+TEST(Pools, transfers_over_one_link_queue) {
   Pools pools;
   pools.options.routing = Routing::round_robin;
   pools.options.transfer.token = ticks_of(Seconds(0.1e-3));
-  Workload load = load_of(2, 0.0, 100, 5, 1.0, 1), again = load;
+  pools.options.transfer.receives = 2;
+  Workload load = load_of(2, 0.0, 100, 5, 1.0, 1), again = load, links = load;
   const FleetRun one = pools.run(load);
   EXPECT_NEAR(seconds_of(one.outcomes[0].first), 40e-3, 1e-12);
   // The second one has come at 50 ms, in the first iteration of the first one: one token, 10.1 ms.
@@ -45,6 +47,96 @@ TEST(Pools, transfers_of_one_engine_queue) {
   const FleetRun two = pools.run(again);
   EXPECT_NEAR(seconds_of(two.outcomes[0].first), 30e-3, 1e-12);
   EXPECT_EQ(two.outcomes[1].first, two.outcomes[0].first);
+  pools.prefill.replicas = 1;
+  pools.options.transfer.sends = 2;
+  const FleetRun both = pools.run(links);
+  EXPECT_NEAR(seconds_of(both.outcomes[0].first), 40e-3, 1e-12);
+  EXPECT_EQ(both.outcomes[1].first, both.outcomes[0].first);
+  EXPECT_NEAR(both.transferred_s, 20e-3, 1e-12);
+}
+
+// By hand: two prefill engines end their prompts at 20 ms, and each transfer takes 10 ms. The one link of a decode
+// engine receives one after the other; two decode engines, each in turn, receive both at the same time.
+TEST(Pools, transfers_to_one_link_queue) {
+  Pools pools;
+  pools.options.routing = Routing::round_robin;
+  pools.options.transfer.token = ticks_of(Seconds(0.1e-3));
+  pools.prefill.replicas = 2;
+  Workload load = load_of(2, 0.0, 100, 5, 1.0, 1), again = load;
+  const FleetRun one = pools.run(load);
+  EXPECT_NEAR(seconds_of(one.outcomes[0].first), 30e-3, 1e-12);
+  EXPECT_NEAR(one.transfer_s, 10e-3 + 20e-3, 1e-12);
+  pools.decode.replicas = 2;
+  const FleetRun two = pools.run(again);
+  EXPECT_NEAR(seconds_of(two.outcomes[1].first), 30e-3, 1e-12);
+  EXPECT_NEAR(two.transfer_s, 10e-3 + 10e-3, 1e-12);
+}
+
+// By hand: the cache of the prefill engine holds one prompt of 100 tokens, which takes 20 ms and is sent in 50 ms. The
+// second one starts when the first is sent, at 70 ms.
+TEST(Pools, a_prefill_engine_holds_blocks_until_they_are_sent) {
+  Pools pools;
+  pools.options.transfer.token = ticks_of(Seconds(0.5e-3));
+  pools.prefill.settings.block_tokens = 10;
+  pools.prefill.shape.blocks = 15;
+  Workload load = load_of(2, 0.0, 100, 5, 1.0, 1), again = load;
+  const FleetRun scarce = pools.run(load);
+  EXPECT_NEAR(seconds_of(scarce.outcomes[1].scheduled), 70e-3, 1e-12);
+  EXPECT_NEAR(seconds_of(scarce.outcomes[1].first), 140e-3, 1e-12);
+  pools.prefill.shape.blocks = 22;
+  const FleetRun enough = pools.run(again);
+  EXPECT_EQ(enough.outcomes[1].scheduled, 0);
+}
+
+// At most as many transfers at once as an engine has links, each as long as its bytes take, none before its prompt has
+// begun (layer by layer) or ended; with a link for each request, as if it was alone.
+RC_GTEST_PROP(Transfers, take_links_of_both_engines, ()) {
+  TransferPolicy policy{*rc::gen::element<Ticks>(0, 7), *rc::gen::inRange<Ticks>(1, 20),
+                        *rc::gen::element<std::int64_t>(0, 4), *rc::gen::inRange<std::int64_t>(1, 4),
+                        *rc::gen::inRange<std::int64_t>(1, 4)};
+  TransferPolicy many = policy;
+  many.sends = many.receives = 64;
+  Transfers some(policy, 3, 2), free(many, 3, 2);
+  struct Sent {
+    Ticks first, time, end;  // first: when it may begin
+    std::size_t from, to;
+  };
+  std::vector<Sent> all;
+  Ticks now = 0, whole = 0;
+  const auto count = *rc::gen::inRange<std::int64_t>(1, 40);
+  for (std::int64_t i = 0; i < count; ++i) {
+    now += *rc::gen::inRange<Ticks>(0, 60);
+    const auto tokens = *rc::gen::inRange<std::int64_t>(1, 20);
+    const auto from = *rc::gen::inRange<std::size_t>(0, 3), to = *rc::gen::inRange<std::size_t>(0, 2);
+    const Ticks began = std::max<Ticks>(0, now - *rc::gen::inRange<Ticks>(0, 200)), time = tokens * policy.token;
+    const Ticks end = some.begin(i, tokens, from, to, began, now) - policy.latency;
+    const Ticks alone = policy.layers > 0 ? std::max(began + time, now + time / policy.layers) : now + time;
+    RC_ASSERT(end >= alone);
+    RC_ASSERT(free.begin(i, tokens, from, to, began, now) - policy.latency == alone);
+    all.push_back({policy.layers > 0 ? began : now, time, end, from, to});
+    whole += time;
+  }
+  RC_ASSERT(some.busy() == whole);
+  for (const Sent& one : all) {  // just after it begins, if it does not wait for layers; and until it ends
+    std::int64_t sends = 0, receives = 0;
+    Ticks sent = 0, received = 0, first = one.first;
+    for (const Sent& other : all) {
+      const bool is_on = other.end - other.time <= one.end - one.time && one.end - one.time < other.end;
+      sends += is_on && other.from == one.from ? 1 : 0;
+      receives += is_on && other.to == one.to ? 1 : 0;
+      first = std::min(first, other.first);
+      sent += other.end <= one.end && other.from == one.from ? other.time : 0;
+      received += other.end <= one.end && other.to == one.to ? other.time : 0;
+    }
+    if (policy.layers == 0) { RC_ASSERT(sends <= policy.sends && receives <= policy.receives); }
+    RC_ASSERT(sent <= policy.sends * (one.end - first) && received <= policy.receives * (one.end - first));
+  }
+  Ticks before = 0;
+  while (some.next() != kNever) {
+    const Transfer next = some.take();
+    RC_ASSERT(next.at >= before);
+    before = next.at;
+  }
 }
 
 // By hand: a prompt takes 20 ms. Layer by layer (10 of them), a transfer of 10 ms leaves its last layer, 1 ms; one of
@@ -60,6 +152,18 @@ TEST(Pools, layers_are_sent_under_the_prompt) {
   EXPECT_NEAR(first_token(0.1e-3, 10), 21e-3, 1e-12);
   EXPECT_NEAR(first_token(0.5e-3, 10), 50e-3, 1e-12);
   EXPECT_NEAR(first_token(0.5e-3, 0), 70e-3, 1e-12);
+}
+
+// By hand: two prompts of one iteration of 30 ms, each sent in 10 ms over one link: their layers alternate, and their
+// last ones, 1 ms each, follow each other. The iteration that the first one starts takes 10.1 ms.
+TEST(Pools, layers_of_prompts_of_one_iteration_alternate) {
+  Pools pools;
+  pools.options.transfer.token = ticks_of(Seconds(0.1e-3));
+  pools.options.transfer.layers = 10;
+  Workload load = load_of(2, 0.0, 100, 5, 1.0, 1);
+  const FleetRun run = pools.run(load);
+  EXPECT_NEAR(run.transfer_s, 1e-3 + 2e-3, 1e-12);
+  EXPECT_NEAR(seconds_of(run.outcomes[0].first), 31e-3, 1e-12);
 }
 
 // Each engine in turn, whatever runs there: the third request goes to the first engine, which is busy, though the
