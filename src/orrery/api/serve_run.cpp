@@ -151,8 +151,9 @@ Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeReques
   deployment.autoscale = s.autoscale();
   deployment.prefill_autoscale = s.prefill_autoscale();
   deployment.fleet.admission = s.admission();
-  const double store = s.remote_cache / serving::whole_token_bytes(*deployment.pools.front());
-  deployment.fleet.store_tokens = static_cast<std::int64_t>(store);
+  const Bytes token = serving::whole_token_bytes(*deployment.pools.front());
+  deployment.fleet.store_tokens = static_cast<std::int64_t>(s.remote_cache / token);
+  if (s.remote_store_bandwidth) { deployment.fleet.store_token = serving::ticks_of(token / *s.remote_store_bandwidth); }
   deployment.fleet.signal_age = serving::ticks_of(s.signal_age);
   deployment.fleet.seed = static_cast<std::uint64_t>(s.seed);
   deployment.fleet.keep_going = request.keep_going;

@@ -151,8 +151,9 @@ std::string tier_lines(const Serving& s) {
   std::string text;
   for (const auto& tier : s.tiers) {
     const std::string peak = tier.peak ? fmt::format(", {} full at most", percent(*tier.peak)) : "";
-    text += fmt::format("            {} cache: {} tokens loaded, links in use for {}{}\n", tier.name,
-                        grouped(tier.tokens), time(tier.links_in_use_s), peak);
+    const std::string busy = tier.busy ? fmt::format(", the store's {} of the time", percent(*tier.busy)) : "";
+    text += fmt::format("            {} cache: {} tokens loaded, links in use for {}{}{}\n", tier.name,
+                        grouped(tier.tokens), time(tier.links_in_use_s), busy, peak);
   }
   if (s.loads > 0) {
     text += fmt::format("            {} waited for loads, {} on average\n", counted(s.loads, "request"),

@@ -104,6 +104,7 @@ Node of_tiers(const Serving& s) {
     Node json = config::json_object(
         {{"name", tier.name}, {"loaded_tokens", tier.tokens}, {"links_in_use_s", tier.links_in_use_s}});
     if (tier.peak) { config::add_fields(json, {{"peak_use", *tier.peak}}); }
+    if (tier.busy) { config::add_fields(json, {{"busy", *tier.busy}}); }
     append(list, std::move(json));
   }
   return list;

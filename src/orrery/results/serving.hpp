@@ -71,6 +71,7 @@ struct ServingTier {
   std::int64_t tokens = 0;     // found there and loaded, by all engines
   double links_in_use_s = 0;   // for them, sum over links
   std::optional<double> peak;  // of a store that engines share: the largest part that was in use
+  std::optional<double> busy;  // part of the time in which its own links read or write, if they have a limit
 };
 
 // A stage of requests outside the engines. Distributions are over requests that pass it.

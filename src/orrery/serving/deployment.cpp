@@ -302,9 +302,8 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
       "generated tokens that later requests find in the prefix cache"};
   if (deployment.model.has_experts()) { list.emplace_back("uneven routing of experts (0 to 30 % of decode)"); }
   if (deployment.pools.size() > 1) {
-    list.emplace_back(
-        "prompts that wait, or whose blocks a prefill engine holds, until a decode engine has place; contention of "
-        "transfers with collectives, and beyond the links of engines");
+    list.emplace_back("prompts that wait, and blocks that a prefill engine holds, until a decode engine has a place");
+    list.emplace_back("transfers that compete with collectives, or beyond the links of engines");
   }
   if (!deployment.stages.empty()) {
     list.emplace_back("transfers between stages over the network");
@@ -319,9 +318,7 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
   bool tiers = false;
   for (const auto& pool : deployment.pools) { tiers = tiers || !pool->shape().tiers.empty(); }
   if (tiers) {
-    list.emplace_back(
-        "writes to tiers of the cache; the remote store's own bandwidth (each engine has its links to itself); loads "
-        "that compete with transfers and collectives");
+    list.emplace_back("writes to tiers on the links of engines; loads that compete with transfers and collectives");
   }
   if (deployment.autoscale.scales() || deployment.prefill_autoscale.scales()) {
     list.emplace_back("forecasts of the load, starts that fail; sessions that move when the number of engines changes");
@@ -333,10 +330,11 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
 
 namespace {
 
+constexpr double kBusy = 0.9;  // part of the time from which on servers and links limit a deployment
+
 // How busy the servers of a pool's engines are: the first pool's with prompts, the last one's with answers.
 void add_servers(results::Serving& result, std::size_t p, const EngineSettings& settings, double tokenised_s,
                  double engines) {
-  constexpr double kBusy = 0.9;
   if (engines <= 0.0 || result.duration_s <= 0.0) { return; }
   results::ServingPool& pool = result.pools[p];
   pool.tokenising = tokenised_s / (engines * result.duration_s);
@@ -357,7 +355,6 @@ void add_servers(results::Serving& result, std::size_t p, const EngineSettings& 
 // How busy the links of a pool's engines are with keys and values.
 void add_links(results::Serving& result, std::size_t p, const TransferPolicy& transfer, double transferred_s,
                double engines) {
-  constexpr double kBusy = 0.9;
   if (result.pools.size() < 2 || engines <= 0.0 || result.duration_s <= 0.0) { return; }
   const double at_once = engines * real(p == 0 ? transfer.sends : transfer.receives);
   results::ServingPool& pool = result.pools[p];
@@ -366,6 +363,14 @@ void add_links(results::Serving& result, std::size_t p, const TransferPolicy& tr
   result.warnings.push_back(
       fmt::format("the links of each {} engine {} keys and values {:.0f} % of the time: they limit the deployment",
                   pool.name, p == 0 ? "send" : "receive", 100.0 * pool.transferring));
+}
+
+void add_store(results::Serving& result) {
+  for (const auto& tier : result.tiers) {
+    if (tier.busy.value_or(0.0) < kBusy) { continue; }
+    result.warnings.push_back(fmt::format(
+        "the {} store reads and writes {:.0f} % of the time: it limits the deployment", tier.name, 100.0 * *tier.busy));
+  }
 }
 
 // Engines that were on, and what they cost.
@@ -418,6 +423,7 @@ results::Serving result_of(const Deployment& deployment, const Workload& load, c
   if (deployment.fleet.admission.refuses()) { result.refused = run.refused; }
   summarise(result, load, pools, run, options);
   add_expenses(result, deployment, pools, run);
+  add_store(result);
   result.not_modelled = not_modelled(deployment);
   if (load.branches > 1) {
     result.not_modelled.emplace_back("branches that fork from each other (trees, beam search)");

@@ -372,7 +372,7 @@ void Engine::finish_chunks() {
     if (s.computed < s.target) { continue; }
     if (store_ != nullptr && s.shared > 0) {
       const auto units = static_cast<std::size_t>(s.shared / workload_.block_tokens);
-      store_->write(workload_.blocks_of(workload_.requests[static_cast<std::size_t>(s.request)]).first(units));
+      store_->write(workload_.blocks_of(workload_.requests[static_cast<std::size_t>(s.request)]).first(units), end_);
     }
     Outcome& outcome = outcomes_[static_cast<std::size_t>(s.request)];
     ++s.generated;

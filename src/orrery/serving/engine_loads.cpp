@@ -38,12 +38,14 @@ Ticks Engine::loaded_at(std::span<const std::uint32_t> blocks, Ticks now) {
   Ticks ready = now;
   for (const std::uint32_t id : blocks) { ready = std::max(ready, arrives_[id]); }
   for (std::size_t k = 0; k < shape_.tiers.size(); ++k) {
-    const std::int64_t tokens = prefixes_.in_tier(blocks, k) * workload_.block_tokens;
-    if (tokens == 0) { continue; }
+    const std::int64_t found = prefixes_.in_tier(blocks, k), tokens = found * workload_.block_tokens;
+    if (found == 0) { continue; }
     const Ticks time = tokens * shape_.tiers[k].token;
     Ticks& link = *std::min_element(links_[k].begin(), links_[k].end());
     link = std::max(now, link) + time;
-    ready = std::max(ready, link + shape_.tiers[k].latency);
+    const bool is_shared = store_ != nullptr && k + 1 == kTiers;
+    const Ticks sent = is_shared ? std::max(link, store_->read(found, now)) : link;
+    ready = std::max(ready, sent + shape_.tiers[k].latency);
     totals_.tier_tokens[k] += tokens;
     totals_.tier_s[k] += seconds_of(time);
   }

@@ -92,6 +92,7 @@ RandomCase random_case(std::int64_t branches) {
   if (c.fleet.shape.tiers.size() == kTiers && *rc::gen::arbitrary<bool>()) {
     c.fleet.shape.tiers.back().tokens = 0;
     c.fleet.options.store_tokens = *rc::gen::element<std::int64_t>(40, 300, 1000, 1'000'000);
+    c.fleet.options.store_token = *rc::gen::element<Ticks>(0, 5000, ticks_of(Seconds(0.2e-3)));
   }
   c.fleet.shape.ranks = *rc::gen::element<std::int64_t>(1, 1, 3);
   c.fleet.shape.prompt_host = *rc::gen::element<Ticks>(0, 0, ticks_of(Seconds(20e-6)));

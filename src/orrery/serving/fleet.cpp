@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/core/integers.hpp"
 #include "orrery/serving/front.hpp"
 #include "orrery/serving/transfers.hpp"
 
@@ -29,7 +30,9 @@ class FleetSimulation {
     run_.outcomes.resize(load.requests.size());
     std::int32_t first = 0;
     const std::int64_t store_blocks = load.block_tokens > 0 ? options.store_tokens / load.block_tokens : 0;
-    if (store_blocks > 0) { store_.emplace(load.number_of_ids(), store_blocks); }
+    if (store_blocks > 0) {
+      store_.emplace(load.number_of_ids(), store_blocks, load.block_tokens * options.store_token);
+    }
     for (const Pool& pool : pools) {
       fronts_.emplace_back(pool, options, load, run_.outcomes, first, store_ ? &*store_ : nullptr);
       first += static_cast<std::int32_t>(pool.replicas);
@@ -93,7 +96,10 @@ class FleetSimulation {
     }
     run_.transferred_s = seconds_of(transfers_->busy());
     run_.stations = stations_.totals();
-    if (store_) { run_.store_peak = static_cast<double>(store_->peak()) / static_cast<double>(store_->capacity()); }
+    if (store_) {
+      run_.store_peak = real(store_->peak()) / real(store_->capacity());
+      run_.store_busy_s = seconds_of(store_->busy());
+    }
     ORRERY_ASSERT(in_system_ == 0 || run_.stopped);
     return std::move(run_);
   }

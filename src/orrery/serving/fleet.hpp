@@ -51,6 +51,7 @@ struct FleetOptions {
   TransferPolicy transfer;
   std::vector<StationOptions> stations;  // that requests pass outside the engines
   std::int64_t store_tokens = 0;         // that fit in a store of engines with all tiers, its last one; 0: no store
+  Ticks store_token = 0;                 // of the store's links, to read or write a position; 0: they are no limit
   AdmissionOptions admission;            // of open loops only
   std::uint64_t seed = 1;
   std::function<bool(std::int64_t done)> keep_going;  // called now and then; false: stop with an error
@@ -69,6 +70,7 @@ struct FleetRun {
   std::int64_t most_in_system = 0;
   std::int64_t refused = 0;
   double store_peak = 0;     // part of the shared store that was in use
+  double store_busy_s = 0;   // of its links
   double transfer_s = 0;     // exposed transfers, sum over requests
   double transferred_s = 0;  // in which links were in use, sum over transfers
   bool stopped = false;      // by stops_after

@@ -21,13 +21,26 @@ void RemoteStore::append(std::uint32_t id) {
   ++count_;
 }
 
-void RemoteStore::write(std::span<const std::uint32_t> blocks) {
+Ticks RemoteStore::read(std::int64_t blocks, Ticks now) {
+  const Ticks time = blocks * block_time_;
+  free_ = std::max(free_, now) + time;
+  busy_ += time;
+  return free_;
+}
+
+void RemoteStore::write(std::span<const std::uint32_t> blocks, Ticks now) {
   if (capacity_ <= 0) { return; }
+  std::int64_t written = 0;
   for (std::size_t i = blocks.size(); i-- > 0;) {
-    if (has(blocks[i])) { remove(blocks[i]); }
+    ++written;
+    if (has(blocks[i])) {
+      remove(blocks[i]);
+      --written;
+    }
     if (count_ == capacity_) { remove(first_); }
     append(blocks[i]);
   }
+  read(written, now);  // a write takes as long
   peak_ = std::max(peak_, count_);
 }
 

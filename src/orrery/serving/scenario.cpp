@@ -81,7 +81,10 @@ void add_fleet(Record<Scenario>& record) {
                 "rate at which an accelerator loads them; default: the cluster's outermost links",
                 {.max = BytesPerSecond(1e18), .positive = true})
       .optional("remote_cache_latency", &S::remote_cache_latency, "of a request's load from remote memory",
-                {.max = Seconds(100.0)});
+                {.max = Seconds(100.0)})
+      .optional("remote_store_bandwidth", &S::remote_store_bandwidth,
+                "rate of the remote store itself, which reads and writes of all engines share; default: no limit",
+                {.max = BytesPerSecond(1e18), .positive = true});
 }
 
 void add_scale(Record<Scenario>& record) {

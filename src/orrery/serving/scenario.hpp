@@ -62,7 +62,7 @@ struct Scenario {
   std::optional<Seconds> admission_wait;
   // Tiers of the prefix cache: host memory of each accelerator, a store of all engines together.
   Bytes host_cache, remote_cache;
-  std::optional<BytesPerSecond> host_cache_bandwidth, remote_cache_bandwidth;
+  std::optional<BytesPerSecond> host_cache_bandwidth, remote_cache_bandwidth, remote_store_bandwidth;
   Seconds host_cache_latency{50e-6}, remote_cache_latency{2e-3};
   std::optional<std::int64_t> autoscale_min;
   std::optional<double> autoscale_target;

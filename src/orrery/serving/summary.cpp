@@ -65,7 +65,7 @@ double part(double of, double whole) { return whole > 0.0 ? of / whole : 0.0; }
 void summarise_tiers(results::Serving& result, const std::vector<Pool>& pools, const FleetRun& run) {
   constexpr std::array<const char*, kTiers> kNames = {"host", "remote"};
   for (std::size_t k = 0; k < kTiers; ++k) {
-    results::ServingTier tier{kNames[k], 0, 0.0, {}};
+    results::ServingTier tier{kNames[k], 0, 0.0, {}, {}};
     bool is_given = false;
     std::size_t engine = 0;
     for (const Pool& pool : pools) {
@@ -76,7 +76,10 @@ void summarise_tiers(results::Serving& result, const std::vector<Pool>& pools, c
         tier.links_in_use_s += totals.tier_s[k];
       }
     }
-    if (k + 1 == kTiers) { tier.peak = run.store_peak; }
+    if (k + 1 == kTiers) {
+      tier.peak = run.store_peak;
+      if (run.store_busy_s > 0.0) { tier.busy = part(run.store_busy_s, result.duration_s); }
+    }
     if (is_given) { result.tiers.push_back(std::move(tier)); }
   }
   for (const EngineTotals& totals : run.engines) {

@@ -194,6 +194,32 @@ TEST(Store, loads_of_one_link_queue_and_blocks_are_loaded_once) {
   EXPECT_NEAR(run.engines[1].load_wait_s, 64e-3 + 128e-3 + 64e-3, 1e-12);
 }
 
+// By hand: two engines load a prompt of 64 tokens each at 1 s, in 64 ms of their own links. The links of the store send
+// one after the other, in 40 ms each: no limit for the first, and the second ends at 1.08 s. Three prompts were
+// written.
+TEST(Store, reads_of_all_engines_share_its_links) {
+  TestFleet fleet = sharing(3);
+  fleet.options.store_token = ticks_of(Seconds(40e-3 / 64));
+  Workload load = asked({{0.0, 0, 1}, {0.0, 9, 1}, {0.0, 8, 1}, {1.0, 9, 1}, {1.0, 0, 1}});
+  const FleetRun run = fleet.run(load);
+  EXPECT_EQ(run.outcomes[3].engine, 0);
+  EXPECT_EQ(run.outcomes[4].engine, 1);
+  EXPECT_NEAR(seconds_of(run.outcomes[3].scheduled), 1.064, 1e-12);
+  EXPECT_NEAR(seconds_of(run.outcomes[4].scheduled), 1.080, 1e-12);
+  EXPECT_NEAR(run.store_busy_s, 5 * 40e-3, 1e-12);
+}
+
+// By hand: a prompt that comes at 0.98 s is computed in 16.4 ms and then written in 40 ms; a load that begins at 1 s
+// follows, in another 40 ms.
+TEST(Store, a_write_delays_a_read) {
+  TestFleet fleet = sharing(3);
+  fleet.options.store_token = ticks_of(Seconds(40e-3 / 64));
+  Workload load = asked({{0.0, 0, 1}, {0.0, 9, 1}, {0.98, 7, 1}, {1.0, 9, 1}});
+  const FleetRun run = fleet.run(load);
+  EXPECT_EQ(run.outcomes[3].cached, 63);
+  EXPECT_NEAR(seconds_of(run.outcomes[3].scheduled), 0.98 + 16.4e-3 + 2 * 40e-3, 1e-12);
+}
+
 // Engines that share a store find at least what each finds alone; round robin, so that requests are on the same
 // engines.
 RC_GTEST_PROP(Store, engines_that_share_find_at_least_as_much, ()) {
@@ -227,7 +253,7 @@ RC_GTEST_PROP(Store, agrees_with_a_list_and_never_holds_more_than_fits, ()) {
     std::vector<std::uint32_t> prompt;
     const auto first = *rc::gen::inRange<std::uint32_t>(0, 15);
     for (auto n = *rc::gen::inRange<std::uint32_t>(0, 6); n > 0; --n) { prompt.insert(prompt.begin(), first + n - 1); }
-    store.write(prompt);
+    store.write(prompt, 0);
     for (std::size_t i = prompt.size(); i-- > 0;) {
       std::erase(slow, prompt[i]);
       slow.push_back(prompt[i]);
