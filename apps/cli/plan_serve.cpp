@@ -207,7 +207,7 @@ Command plan_serve_command() {
       "Search for the deployment of an inference engine with the most goodput within a service level, or the "
       "smallest one for a traffic.");
   const auto options = std::make_shared<Options>();
-  command.positional({"SCENARIO", "", "YAML with the fields below", ""},
+  command.positional({"SCENARIO", "[SCENARIO]", "a scenario, a YAML file with the fields below", ""},
                      [options](const std::string& text) { options->serve.file(text); });
   command.option({"--task", "NAME", "serve", "The search"}, [](const std::string&) {});
   constexpr std::array<std::string_view, 25> kSearched = {"tp",

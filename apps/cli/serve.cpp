@@ -121,7 +121,7 @@ Command serve_command() {
   Command command(
       "serve", "Simulate requests on an inference engine: TTFT, TPOT, goodput and price of a deployment under a load.");
   const auto options = std::make_shared<Options>();
-  command.positional({"SCENARIO", "", "YAML with the fields below", ""},
+  command.positional({"SCENARIO", "[SCENARIO]", "a scenario, a YAML file with the fields below", ""},
                      [options](const std::string& text) { options->serve.file(text); });
   options->serve.declare(command, [](std::string_view field) { return field != "requests"; });
   declare_requests(command, options);

@@ -300,7 +300,7 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
       "sampling parameters, tokenisation and HTTP beyond a constant per request (5 to 100 ms under load)",
       "sequences of different lengths in one attention kernel (all take the mean length: below 5 %)",
       "generated tokens that later requests find in the prefix cache"};
-  if (deployment.model.has_experts()) { list.emplace_back("uneven routing of experts (0 to 30 % of decode)"); }
+  if (deployment.model.has_experts()) { list.emplace_back("skewed routing of experts (0 to 30 % of decode)"); }
   if (deployment.pools.size() > 1) {
     list.emplace_back("prompts that wait, and blocks that a prefill engine holds, until a decode engine has a place");
     list.emplace_back("transfers that compete with collectives, or beyond the links of engines");

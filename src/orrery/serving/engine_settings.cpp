@@ -21,19 +21,19 @@ void add_prices(Record<EngineSettings>& record) {
   using E = EngineSettings;
   record.optional("step_host", &E::step_host, "host time of an iteration that the device waits for")
       .optional("layer_host", &E::layer_host,
-                "host time to launch a layer in an iteration that is not captured as a graph (prompts, decodes of more "
-                "than largest_graph sequences), which takes at least the sum over layers")
+                "host time to launch a layer; an iteration that is not captured as a graph (prompts, decodes of more "
+                "than largest_graph sequences) takes at least the sum over layers")
       .optional("expert_layer_host", &E::expert_layer_host,
                 "host time to launch a layer with experts in an iteration with prompts, if longer than layer_host")
       .optional("expert_parallel_layer_host", &E::expert_parallel_layer_host,
-                "host time to launch such a layer with ep above 1, whose kernels are not in the compiled graph; the "
-                "longer of the two times counts")
+                "host time to launch a layer with experts in an iteration with prompts and ep above 1 (its kernels are "
+                "not in the compiled graph), if longer than expert_layer_host")
       .optional("expert_rate", &E::expert_rate,
                 "part of the rate of memory that grouped GEMMs reach where weights are stored narrower than they are "
-                "multiplied or the accelerator has no 4-bit matrix units (kernels of that generation)",
+                "multiplied or the accelerator has no 4-bit matrix units (kernels from before such units)",
                 {.min = 0.05, .max = 1.0})
-      .optional("expert_math_rate", &E::expert_math_rate, "the same of the rate of arithmetic",
-                {.min = 0.05, .max = 1.0})
+      .optional("expert_math_rate", &E::expert_math_rate,
+                "part of grouped_rate that the grouped GEMMs of expert_rate reach", {.min = 0.05, .max = 1.0})
       .optional("expert_math_rate_of", &E::expert_math_rate_of,
                 "part of grouped_rate that other grouped GEMMs reach, by number format of the inputs (bf16, fp8, fp4)",
                 {.min = 0.05, .max = 1.0})

@@ -69,18 +69,18 @@ void add_fleet(Record<Scenario>& record) {
                 "host memory of each accelerator for blocks that the prefix cache evicts; 0: they are lost",
                 {.max = Bytes(1e18)})
       .optional("host_cache_bandwidth", &S::host_cache_bandwidth,
-                "rate at which an accelerator loads them; default: the cluster's host link",
+                "rate at which an accelerator loads blocks from host memory; default: the cluster's host link",
                 {.max = BytesPerSecond(1e18), .positive = true})
-      .optional("host_cache_latency", &S::host_cache_latency, "of a request's load from host memory",
+      .optional("host_cache_latency", &S::host_cache_latency, "latency of a request's load from host memory",
                 {.max = Seconds(100.0)})
       .optional("remote_cache", &S::remote_cache,
                 "size of a remote store that all engines share; prompts are written to it when they are computed; "
                 "0: no store",
                 {.max = Bytes(1e18)})
       .optional("remote_cache_bandwidth", &S::remote_cache_bandwidth,
-                "rate at which an accelerator loads them; default: the cluster's outermost links",
+                "rate at which an accelerator loads blocks from the store; default: the cluster's outermost links",
                 {.max = BytesPerSecond(1e18), .positive = true})
-      .optional("remote_cache_latency", &S::remote_cache_latency, "of a request's load from remote memory",
+      .optional("remote_cache_latency", &S::remote_cache_latency, "latency of a request's load from the store",
                 {.max = Seconds(100.0)})
       .optional("remote_store_bandwidth", &S::remote_store_bandwidth,
                 "rate of the remote store itself, which reads and writes of all engines share; default: no limit",
@@ -94,16 +94,17 @@ void add_scale(Record<Scenario>& record) {
                 "engines (disaggregation: decode engines) that are always on; the number follows the load up to "
                 "--replicas; default: all are on",
                 {.min = 1, .max = kMostDegree})
-      .optional("autoscale_target", &S::autoscale_target, "of the signal, for each engine that is on",
+      .optional("autoscale_target", &S::autoscale_target, "target value of the signal for each engine that is on",
                 {.max = 1e6, .positive = true})
       .optional("autoscale_signal", &S::autoscale_signal,
                 "what the number of engines follows: requests that wait or run (default), the queue (requests that "
                 "wait), or kv (part of the cache that running requests hold)")
       .optional("prefill_autoscale_min", &S::prefill_autoscale_min,
-                "prefill engines that are always on; the number follows their load up to --prefill-replicas",
+                "prefill engines that are always on; the number follows their load up to --prefill-replicas; default: "
+                "all are on",
                 {.min = 1, .max = kMostDegree})
-      .optional("prefill_autoscale_target", &S::prefill_autoscale_target, "of the signal, for each prefill engine",
-                {.max = 1e6, .positive = true})
+      .optional("prefill_autoscale_target", &S::prefill_autoscale_target,
+                "target value of the signal for each prefill engine that is on", {.max = 1e6, .positive = true})
       .optional("prefill_autoscale_signal", &S::prefill_autoscale_signal,
                 "what the number of prefill engines follows; default: requests")
       .optional("autoscale_interval", &S::autoscale_interval, "time between decisions of the autoscaler",
@@ -125,7 +126,7 @@ void add_load(Record<Scenario>& record) {
                 {.min = 1, .max = kMostRequests})
       .optional("trace", &S::trace,
                 "CSV with arrival_s, input_tokens, output_tokens, perhaps block_ids, priority, session; with --rate or "
-                "--concurrency only its lengths count")
+                "--concurrency its arrivals have no effect")
       .optional("trace_speed", &S::trace_speed, "arrivals of the trace come so many times as fast",
                 {.max = 1e6, .positive = true})
       .optional("trace_block_tokens", &S::trace_block_tokens, "tokens of a block of the trace's block_ids",

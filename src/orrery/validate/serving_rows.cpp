@@ -328,7 +328,7 @@ class RowRun {
     if (row_.load_kind != "poisson_rate" && load > kMostClients) {
       return skip(fmt::format("load: more than {:.0f} clients are not simulated", kMostClients));
     }
-    constexpr std::int64_t kMostRequests = 6000, kPerClient = 10, kWarmUp = 2, kOffline = 3000;
+    constexpr std::int64_t kPerClient = 10, kWarmUp = 2, kOffline = 3000;
     if (row_.load_kind == "concurrency") {
       options.clients = whole(load);
       options.requests = row_.num_requests
@@ -346,7 +346,6 @@ class RowRun {
       return skip(fmt::format("load_kind {} is not modelled", row_.load_kind));
     }
     if (!row_.load && row_.load_kind != "offline") { return skip("not stated: load"); }
-    options.requests = std::min(options.requests, std::max(kMostRequests, 2 * options.clients));
     RowLoad made{serving::generated(options)};
     if (options.prefix_groups > 0) {
       made.warm_up = static_cast<double>(kWarmUp * options.clients) / static_cast<double>(options.requests);
