@@ -100,7 +100,8 @@ void Search::add_shape(const Degrees& degrees) {
   const double budget = static_cast<double>(unit.settings.max_batched_tokens);
   const double computed = std::max(1.0, input_ - retrieved_);
   const double length = std::min(computed, budget);
-  const auto prompts = static_cast<std::size_t>(std::max(1.0, std::floor(budget / length)) * ranks);
+  const double batches = ranks * static_cast<double>(degrees.pp);
+  const auto prompts = static_cast<std::size_t>(std::max(1.0, std::floor(budget / length)) * batches);
   const std::vector<serving::Chunk> chunks(prompts,
                                            {std::max<std::int64_t>(1, std::llround(length)), std::llround(retrieved_)});
   const auto count = static_cast<std::int64_t>(prompts);

@@ -129,6 +129,10 @@ Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeReques
   auto wrong = serving::problems(s);
   if (!wrong.empty()) { return tl::make_unexpected(Failure{std::move(wrong)}); }
   const serving::EngineSettings& engine = settings != nullptr ? *settings : inputs.engine();
+  if (s.disaggregated() && engine.scheduler == serving::Scheduler::static_batch) {
+    return fail({{}, 0, 0, "--prefill-replicas"},
+                "is not valid with the static scheduler: a batch generates where its prompts were computed");
+  }
   if (s.branches > 1 && engine.scheduler == serving::Scheduler::static_batch) {
     return fail({{}, 0, 0, "--branches"},
                 "is not valid with the static scheduler: branches need blocks of the prefix cache");

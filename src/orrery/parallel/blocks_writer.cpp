@@ -85,6 +85,8 @@ std::optional<CollectiveCall> crossing(const Operator& op, Direction direction, 
     }
     case Boundary::reduce:
       return call(plan.tp > 1 && forward, Collective::all_reduce, GroupKind::tp, op.boundary_bytes);
+    case Boundary::gather:
+      return call(plan.tp > 1 && forward, Collective::all_gather, GroupKind::tp, op.boundary_bytes);
     case Boundary::dispatch:
     case Boundary::combine: {
       auto found = call(plan.ep > 1, Collective::all_to_all, GroupKind::ep,

@@ -92,7 +92,8 @@ Result<void> BuiltPool::finish() {
                    in.settings.draft_host, in.settings.sequence_host, in.settings.routes_padding});
   const std::int64_t ranks = in.degrees.attention_dp;
   constexpr std::int64_t kMostActivated = 16384;
-  memory_ = price_->memory(std::min(in.settings.max_batched_tokens, kMostActivated) * ranks);
+  shape_.micro_batches = in.degrees.pp;
+  memory_ = price_->memory(std::min(in.settings.max_batched_tokens, kMostActivated) * ranks * in.degrees.pp);
   const Bytes all = in.cluster.accelerator.memory, taken = memory_.weights + memory_.activations + kContext;
   const Bytes usable = in.settings.memory_of_free ? all : in.settings.memory_use * all;
   const Bytes left = (in.settings.memory_of_free ? in.settings.memory_use : 1.0) * (usable - taken);
@@ -227,11 +228,14 @@ void add_stage(Deployment& deployment, Stage stage, const hardware::Accelerator*
 // the same keys and values on other ranks travel at the same time.
 TransferPolicy transfer_of(const BuiltPool& prefill, const BuiltPool& decode, bool by_layer) {
   const Degrees &p = prefill.inputs().degrees, &d = decode.inputs().degrees;
-  const auto& dimension = prefill.inputs().cluster.dimensions.back();
+  const auto rate_of = [](const BuiltPool& pool) {
+    const auto& dimension = pool.inputs().cluster.dimensions.back();
+    return dimension.rate().value() * dimension.link.efficiency * kTransferRate;
+  };
   const bool latent = prefill.inputs().model->latent.kv_rank > 0;
   const double whole = whole_token_bytes(prefill).value();
   const std::int64_t heads = prefill.inputs().model->kv_heads, lanes = latent ? 1 : std::min({p.tp, d.tp, heads});
-  const double rate = dimension.rate().value() * dimension.link.efficiency * kTransferRate;
+  const double rate = std::min(rate_of(prefill), rate_of(decode));
   TransferPolicy transfer;
   transfer.latency = ticks_of(prefill.inputs().settings.transfer_setup);
   transfer.token = ticks_of(Seconds(whole / (rate * real(lanes * p.pp))));

@@ -24,7 +24,7 @@ std::optional<EngineLimits> engine_limits(const EngineSettings& settings, const 
   if (settings.scheduler == Scheduler::static_batch || !shape.tiers.empty()) { return std::nullopt; }
   EngineLimits limits;
   limits.sequences = settings.max_sequences * shape.ranks;
-  limits.tokens = settings.max_batched_tokens * shape.ranks;
+  limits.tokens = token_budget(settings, shape);
   limits.chunk = settings.max_batched_tokens;
   limits.blocks = shape.blocks;
   limits.cuts_prompts = settings.chunked_prefill && settings.batch_wait == 0;
@@ -42,6 +42,7 @@ Engine::Engine(const EngineSettings& settings, const EngineShape& shape, StepPri
       phases_(static_cast<std::size_t>(settings.block_tokens)),
       prefixes_(settings.prefix_cache ? workload.number_of_ids() : 0, tier_blocks(shape, workload)),
       is_end_(settings.prefix_cache ? workload.number_of_ids() : 0),
+      is_computed_(is_end_.size(), true),
       unit_blocks_(blocks_of(workload.block_tokens)) {
   ORRERY_ASSERT(shape.tiers.size() <= kTiers);
   links_.assign(shape.tiers.size(), std::vector<Ticks>(static_cast<std::size_t>(shape.ranks), 0));
@@ -60,8 +61,20 @@ void Engine::share(RemoteStore& store) {
 }
 
 bool Engine::can_hold(const Request& request) const {
-  const std::int64_t output = shape_.prefill_only ? 1 : request.output;
-  return blocks_of(request.input + output) + (request.blocks > 0 ? 1 : 0) <= shape_.blocks;
+  return whole_blocks(request) + (request.blocks > 0 ? 1 : 0) <= shape_.blocks;
+}
+
+// Whole blocks of the prefix cache take whole blocks of the engine.
+std::int64_t Engine::whole_blocks(const Request& request) const {
+  const std::int64_t tokens = request.input + outputs_of(request), size = workload_.block_tokens;
+  if (!settings_.prefix_cache || request.blocks == 0 || size == 0) { return blocks_of(tokens); }
+  const std::int64_t units = std::min<std::int64_t>(request.blocks, request.input / size);
+  return units * unit_blocks_ + blocks_of(tokens - units * size);
+}
+
+void Engine::note_blocks(Ticks now) {
+  totals_.block_integral += seconds_of(now - noted_) * static_cast<double>(used_);
+  noted_ = now;
 }
 
 std::int64_t Engine::phase_of(const Sequence& s) const {
@@ -103,7 +116,8 @@ void Engine::arrive_prefilled(std::int64_t request, Ticks now) {
 }
 
 void Engine::enter(const Waiting& waiting) {
-  if (poll_ == 1) {
+  if (poll_ == 1 || waiting.arrives) {
+    joins_ = true;
     queue(waiting, false);
     return;
   }
@@ -138,6 +152,7 @@ std::int64_t Engine::to_next_look(std::int64_t steps) const {
 
 void Engine::wake(Ticks now) {
   if (work_ == Work::none) {
+    note_blocks(now);
     look(true);
     plan(now);
   } else if (work_ == Work::decode && (!blocked_ || settings_.policy == Policy::priority || !unseen_.empty())) {
@@ -160,21 +175,23 @@ void Engine::plan(Ticks now) {
   if (!loading_.empty()) { finish_loads(now); }
   const bool mixes = settings_.scheduler == Scheduler::mixed;
   const bool settled = std::exchange(settled_, false);
+  joins_ = false;
   bool preempted = false;
   wait_left_ = 0;
   if (mixes) { preempted = make_room_for_decodes(); }
-  std::int64_t budget = settings_.max_batched_tokens * shape_.ranks - (mixes ? decodes_ : 0);
+  const std::int64_t budget = token_budget(settings_, shape_) - (mixes ? decodes_ : 0);
   if (mixes && decodes_ > 0) {
     const std::int64_t grown = growing(step_);  // taken when the iteration ends; prompts must leave them
     used_ += grown;
-    budget = continue_prompts(budget);
-    if (!preempted && !settled && budget >= 0) { admit_waiting(budget, now); }
+    const Continued prompts = continue_prompts(budget);
+    preempted = preempted || prompts.preempted || prompts.budget < 0;
+    if (!preempted && !settled) { admit_waiting(prompts.budget, now); }
     used_ -= grown;
   } else {
-    budget = continue_prompts(budget);
-    if (!settled && budget >= 0) { admit_waiting(budget, now); }
+    const Continued prompts = continue_prompts(budget);
+    preempted = preempted || prompts.preempted || prompts.budget < 0;
+    if (!preempted && !settled) { admit_waiting(prompts.budget, now); }
   }
-  preempted = preempted || budget < 0;
   note_tokens();
   if (!planned_.empty()) {
     start_mixed(now, mixes && decodes_ > 0);
@@ -296,7 +313,7 @@ std::int64_t Engine::steps_until(Ticks now) const {
 // Ends a jump at the first end of an iteration that is not before `now`.
 void Engine::shorten(Ticks now) {
   const std::int64_t low = steps_until(now);
-  steps_ = std::min(steps_, low + to_next_look(low));
+  steps_ = std::min(steps_, joins_ ? low : low + to_next_look(low));
   end_ = start_ + line_.of_steps(steps_, decodes_);
 }
 
@@ -334,15 +351,17 @@ void Engine::advance() {
   const Ticks now = end_;
   if (work_ == Work::none) {
     ORRERY_ASSERT(!loading_.empty());
+    note_blocks(now);
     plan(now);
     return;
   }
   const double time = seconds_of(now - start_);
+  busy_ += now - start_;
   ++totals_.events;
   totals_.iterations += steps_;
   totals_.busy_s += time;
   totals_.running_integral += time * static_cast<double>(running());
-  totals_.block_integral += time * static_cast<double>(used_);
+  note_blocks(now);
   const bool mixed = work_ == Work::mixed;
   const bool is_static = settings_.scheduler == Scheduler::static_batch;
   stream(steps_, mixed ? sampling_ : is_static ? static_alive_ : decodes_);
@@ -425,7 +444,8 @@ void Engine::leave(std::uint32_t slot) {
   }
 }
 
-void Engine::sent(std::int64_t request) {
+void Engine::sent(std::int64_t request, Ticks now) {
+  note_blocks(now);
   const auto found = sending_.find(request);
   ORRERY_ASSERT(found != sending_.end());
   Sequence& s = slots_[found->second];
@@ -449,7 +469,7 @@ std::int64_t Engine::release(Sequence& s) {
     s.blocks = blocks_of(context_of(s) - s.shared);  // grown while decoding
   }
   used_ -= s.blocks;
-  committed_ -= blocks_of(request.input + request.output);
+  committed_ -= whole_blocks(request);
   if (s.shared > 0) {
     const auto units = static_cast<std::size_t>(s.shared / workload_.block_tokens);
     const std::int64_t held = prefixes_.held();

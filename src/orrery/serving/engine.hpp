@@ -64,6 +64,7 @@ enum class Jumps : std::uint8_t { aggregated, stepped };
 struct EngineShape {
   std::int64_t blocks = 0;           // of the cache, all ranks together
   std::int64_t ranks = 1;            // of data-parallel attention: each has a token budget and sequences of its own
+  std::int64_t micro_batches = 1;    // in flight, one for each pipeline stage: each has a token budget of its own
   Ticks step_host = 0;               // of each iteration
   Ticks prompt_host = 0;             // to tokenise a token of a prompt, before the queue
   std::int64_t tokenizer_batch = 1;  // prompts that are tokenised at the same time
@@ -73,6 +74,11 @@ struct EngineShape {
   Jumps jumps = Jumps::aggregated;
   bool prefill_only = false;  // of a disaggregated pool: a request leaves with its first token
 };
+
+// Tokens of the micro-batches that are in flight at a time.
+[[nodiscard]] inline std::int64_t token_budget(const EngineSettings& settings, const EngineShape& shape) {
+  return settings.max_batched_tokens * shape.ranks * shape.micro_batches;
+}
 
 // None: runs with other limits differ, however far away they are.
 [[nodiscard]] std::optional<EngineLimits> engine_limits(const EngineSettings& settings, const EngineShape& shape);
@@ -93,7 +99,7 @@ class Engine {
   void wake(Ticks now);
   // The keys and values of a request that left with its first token are on another engine: its blocks are free. Call
   // wake() then.
-  void sent(std::int64_t request);
+  void sent(std::int64_t request, Ticks now);
 
   // When the iterations in progress end, or where none runs, the first load; kNever if there is neither.
   [[nodiscard]] Ticks next() const { return end_; }
@@ -171,6 +177,12 @@ class Engine {
   [[nodiscard]] std::int64_t generated_by(const Sequence& s) const {
     return s.decodes ? s.generated + step_ - s.joined : s.generated;
   }
+  // Tokens that a request generates here.
+  [[nodiscard]] std::int64_t outputs_of(const Request& request) const {
+    return shape_.prefill_only ? 1 : request.output;
+  }
+  // Blocks of its whole prompt and of these.
+  [[nodiscard]] std::int64_t whole_blocks(const Request& request) const;
   // Decode steps from when it began to its last token.
   [[nodiscard]] std::int64_t outputs_left(const Sequence& s) const {
     return workload_.requests[static_cast<std::size_t>(s.request)].output - s.generated;
@@ -190,6 +202,10 @@ class Engine {
     return workload_.requests[static_cast<std::size_t>(workload_.request_of(sequence))].arrival;
   }
   void take_blocks(std::int64_t count);
+  void note_blocks(Ticks now);
+  // Blocks of the prompt up to a position are computed in the iteration that is formed, or were loaded.
+  void note_computed(const Sequence& sequence, std::int64_t end, bool is_computed);
+  [[nodiscard]] std::int64_t computed_hits(std::span<const std::uint32_t> blocks, std::int64_t hits) const;
   void note_tokens();
   // Idle blocks of the request's own that it finds again after a preemption: not overwritten since, and whole.
   [[nodiscard]] std::int64_t left_blocks(const Waiting& waiting, std::int64_t shared) const;
@@ -213,7 +229,12 @@ class Engine {
   [[nodiscard]] bool has_place(const Waiting& waiting) const;
   // Decode steps that prompts still wait for others, by balance_wait and batch_wait.
   [[nodiscard]] std::int64_t steps_to_wait();
-  [[nodiscard]] std::int64_t continue_prompts(std::int64_t budget);
+  struct Continued {
+    std::int64_t budget = 0;  // that is left
+    bool preempted = false;   // some had to leave
+  };
+  [[nodiscard]] Continued continue_prompts(std::int64_t budget);
+  [[nodiscard]] std::int64_t planned_tokens(std::uint32_t slot) const;
   bool make_room_for_decodes();
   void preempt_last();
   void queue(const Waiting& waiting, bool front);
@@ -267,6 +288,7 @@ class Engine {
   std::vector<Waiting> unseen_;    // arrived since the last look
   std::int64_t poll_ = 1;          // steps between looks
   std::int64_t looked_ = 0;        // step of a look
+  bool joins_ = false;             // requests have come that need no look
   std::int64_t waits_since_ = -1;  // step since which the queue could be admitted; -1: it is empty, or none fit
   std::int64_t wait_left_ = 0;     // steps_to_wait() when the iterations in progress were formed
   std::vector<Sequence> slots_;
@@ -288,6 +310,7 @@ class Engine {
   std::vector<std::vector<Ticks>> links_;  // [tier][rank]: when it is free
   std::vector<Ticks> arrives_;             // [block id]: when a load brings it; empty: no tiers
   std::vector<bool> is_end_;               // [block id]: a prompt that was computed ends in this partial block
+  std::vector<bool> is_computed_;          // [block id]: if it is on the device, it has its keys and values
   std::int64_t unit_blocks_ = 1;           // engine blocks of a block of the prefix cache
 
   std::int64_t step_ = 0;         // decode steps so far
@@ -303,7 +326,9 @@ class Engine {
   Ticks swaps_ = 0;                               // copies before the next iteration
 
   static constexpr std::size_t kStarts = 16;
-  std::array<Ticks, kStarts> starts_{};  // of requests, the latest ones in turn
+  std::array<Ticks, kStarts> starts_{};  // of requests, the latest ones in turn, in time of iterations
+  Ticks busy_ = 0;                       // iterations that have ended
+  Ticks noted_ = 0;                      // up to which block_integral counts
   std::size_t started_ = 0;
 
   // Iterations in progress.

@@ -35,7 +35,8 @@ Engine::Offer Engine::offer_of(const Waiting& waiting, std::int64_t budget) cons
     offer.units =
         std::min<std::int64_t>(static_cast<std::int64_t>(blocks.size()), request.input / workload_.block_tokens);
     const auto shareable = blocks.first(static_cast<std::size_t>(offer.units));
-    const std::int64_t hits = waiting.held > 0 ? hits_of_holder(shareable, waiting.held) : prefixes_.hits(shareable);
+    const std::int64_t found = waiting.held > 0 ? hits_of_holder(shareable, waiting.held) : prefixes_.hits(shareable);
+    const std::int64_t hits = computed_hits(shareable, found);
     offer.hits = hits;
     offer.hit_tokens = std::min(hits * workload_.block_tokens, target - 1);
     // Blocks behind a miss may be held as well; they are not in memory twice. Idle ones count as free memory.
@@ -63,6 +64,25 @@ Engine::Offer Engine::offer_of(const Waiting& waiting, std::int64_t budget) cons
   return offer;
 }
 
+// Of the leading blocks that are cached: those before the first that another request has yet to compute. What is not
+// on the device comes from a tier, and was computed.
+std::int64_t Engine::computed_hits(std::span<const std::uint32_t> blocks, std::int64_t hits) const {
+  for (std::int64_t i = 0; i < hits; ++i) {
+    const std::uint32_t id = blocks[static_cast<std::size_t>(i)];
+    if (prefixes_.on_device(id) && !is_computed_[id]) { return i; }
+  }
+  return hits;
+}
+
+void Engine::note_computed(const Sequence& s, std::int64_t end, bool is_computed) {
+  if (s.shared == 0) { return; }
+  const auto blocks = workload_.blocks_of(workload_.requests[static_cast<std::size_t>(s.request)]);
+  const std::int64_t size = workload_.block_tokens;
+  for (std::int64_t i = s.computed / size; i < std::min(end, s.shared) / size; ++i) {
+    is_computed_[blocks[static_cast<std::size_t>(i)]] = is_computed;
+  }
+}
+
 // At least one token is computed.
 std::int64_t Engine::left_blocks(const Waiting& waiting, std::int64_t shared) const {
   if (left_.empty() || waiting.kept > 0) { return 0; }
@@ -82,12 +102,12 @@ std::int64_t Engine::free_after(const Waiting& waiting, const Offer& offer) cons
   if (free < 0) { return free; }
   const Request& request = workload_.requests[static_cast<std::size_t>(waiting.request)];
   if (settings_.reserve == Reserve::whole) {
-    const std::int64_t whole = blocks_of(request.input + request.output);
+    const std::int64_t whole = whole_blocks(request);
     const std::int64_t others = committed_ - (waiting.held > 0 ? whole : 0);
     return std::min(free, shape_.blocks - others - whole);
   }
   if (settings_.reserve != Reserve::estimate || running() == 0) { return free; }
-  const double rest = static_cast<double>(ungenerated_ - decodes_ * step_ + request.output - waiting.generated);
+  const double rest = static_cast<double>(ungenerated_ - decodes_ * step_ + outputs_of(request) - waiting.generated);
   const auto positions = static_cast<double>(need * settings_.block_tokens);
   const double wanted = positions + settings_.reserve_ratio * rest, left = static_cast<double>(free_positions());
   if (!(wanted <= left)) { return -1; }
@@ -129,11 +149,14 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
   if (offer.units > 0) {
     const std::int64_t held = prefixes_.held();
     const auto blocks = workload_.blocks_of(request).first(static_cast<std::size_t>(offer.units));
+    for (const std::uint32_t id : blocks.subspan(static_cast<std::size_t>(offer.hits))) {
+      if (!prefixes_.on_device(id)) { is_computed_[id] = false; }
+    }
     prefixes_.acquire(blocks);
     take_blocks((prefixes_.held() - held) * unit_blocks_);
     if (waiting.held > 0) {  // the sequence holds them now
       prefixes_.release(blocks.first(static_cast<std::size_t>(waiting.held)));
-      committed_ -= blocks_of(request.input + request.output);
+      committed_ -= whole_blocks(request);
       --holders_;
     }
   }
@@ -144,16 +167,17 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
     used_ += offer.left;
   }
   take_blocks(offer.own_blocks - offer.left);
-  committed_ += blocks_of(request.input + request.output);
+  committed_ += whole_blocks(request);
+  note_computed(s, s.computed + offer.tokens, true);
   if (outcome.scheduled < 0) {
     outcome.scheduled = now;
-    starts_[started_++ % kStarts] = now;
+    starts_[started_++ % kStarts] = busy_;
     outcome.cached = offer.hit_tokens;
     outcome.cached_blocks = found_blocks(request, offer);
   }
   if (waiting.arrives) { outcome.first = std::max(now, streamed_); }
-  if (waiting.kept > 0 && waiting.generated > 0 && shape_.swap_token > 0) {
-    swaps_ += waiting.kept * shape_.swap_token;
+  if (waiting.kept > 0 && !waiting.arrives && shape_.swap_token > 0) {  // it was copied to the host
+    swaps_ = saturated_sum(swaps_, saturated_product(waiting.kept, shape_.swap_token));
   }
   waits_since_ = -1;
   admitted_.push_back({slot, s.admission});
@@ -166,7 +190,8 @@ Ticks Engine::predicted_wait(Ticks now) const {
   const std::size_t known = std::min(started_, kStarts);
   if (waiting() == 0 || known == 0) { return 0; }
   const Ticks oldest = starts_[started_ < kStarts ? 0 : started_ % kStarts];
-  return waiting() * ((now - oldest) / static_cast<std::int64_t>(known));
+  const Ticks running = busy_ + (work_ == Work::none ? 0 : std::max<Ticks>(0, now - start_));
+  return saturated_product(waiting(), (running - oldest) / static_cast<std::int64_t>(known));
 }
 
 // Prompts wait for others while sequences decode, so that fewer iterations have prompts: until every rank of attention
@@ -179,7 +204,7 @@ std::int64_t Engine::steps_to_wait() {
   if (decodes_ == 0 || !prefilling_.empty() || waiting_.front().kept > 0 || waiting_.front().held > 0) { return 0; }
   std::int64_t tokens = waiting_tokens_;
   for (const Waiting& unseen : unseen_) { tokens -= tokens_of(unseen); }
-  const bool fills = real(tokens) >= settings_.batch_wait_part * real(settings_.max_batched_tokens * shape_.ranks);
+  const bool fills = real(tokens) >= settings_.batch_wait_part * real(token_budget(settings_, shape_));
   std::int64_t most = fills ? 0 : settings_.batch_wait;
   if (std::ssize(waiting_) < shape_.ranks) { most = std::max(most, settings_.balance_wait); }
   return std::max<std::int64_t>(0, waits_since_ + token_steps(settings_, most) - step_);
@@ -211,29 +236,46 @@ bool Engine::has_place(const Waiting& waiting) const {
   return running() + others < most_running();
 }
 
-// Prompts that have begun, in the order of admission. Returns the budget that is left, or -1 after a preemption.
-std::int64_t Engine::continue_prompts(std::int64_t budget) {
-  for (std::size_t i = 0; i < prefilling_.size() && budget > 0; ++i) {
+std::int64_t Engine::planned_tokens(std::uint32_t slot) const {
+  for (const Planned& planned : planned_) {
+    if (planned.slot == slot) { return planned.tokens; }
+  }
+  return 0;
+}
+
+// Prompts that have begun, in the order of admission. One that lacks blocks makes others leave, perhaps itself; the
+// tokens that these would have computed in this iteration are free again.
+Engine::Continued Engine::continue_prompts(std::int64_t budget) {
+  Continued result{budget, false};
+  for (std::size_t i = 0; i < prefilling_.size() && result.budget > 0;) {
     const std::uint32_t slot = prefilling_[i];
     Sequence& s = slots_[slot];
-    std::int64_t tokens = std::min({s.target - s.computed, budget, settings_.max_batched_tokens});
+    std::int64_t tokens = std::min({s.target - s.computed, result.budget, settings_.max_batched_tokens});
     if (settings_.long_prefill_threshold > 0) { tokens = std::min(tokens, settings_.long_prefill_threshold); }
     const std::int64_t need = blocks_of(s.computed + tokens - s.shared) - s.blocks;
     leaves_free(available() - need);
-    while (need > available()) {
+    bool stays = true;
+    while (need > available() && stays) {
       if (drop_holder(0)) { continue; }
-      const bool itself = last_admitted() == slot;
+      const std::uint32_t victim = last_admitted();
+      const auto at = std::find(prefilling_.begin(), prefilling_.end(), victim) - prefilling_.begin();
+      result.budget += planned_tokens(victim);
       preempt_last();
-      if (itself) { return -1; }
+      result.preempted = true;
+      stays = victim != slot;
+      if (stays && at < static_cast<std::ptrdiff_t>(i)) { --i; }
     }
+    if (!stays) { continue; }  // the next one has its place
     if (need > 0) {
       s.blocks += need;
       take_blocks(need);
     }
+    note_computed(s, s.computed + tokens, true);
     planned_.push_back({slot, tokens});
-    budget -= tokens;
+    result.budget -= tokens;
+    ++i;
   }
-  return budget;
+  return result;
 }
 
 // Blocks of the next token of every decoding sequence. True if others had to leave.
@@ -272,13 +314,14 @@ void Engine::preempt_last() {
   const bool swaps = settings_.preemption == Preemption::swap && s.decodes;
   if (swaps) {
     waiting.kept = context;
-    swaps_ += context * shape_.swap_token;
+    swaps_ = saturated_sum(swaps_, saturated_product(context, shape_.swap_token));
   } else {
     outcome.recomputed += context;
   }
   if (s.decodes) {
     stop_decoding(s);
   } else {
+    if (const std::int64_t tokens = planned_tokens(slot); tokens > 0) { note_computed(s, s.computed + tokens, false); }
     std::erase(prefilling_, slot);
     std::erase_if(planned_, [&](const Planned& planned) { return planned.slot == slot; });
   }

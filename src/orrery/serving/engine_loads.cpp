@@ -19,9 +19,10 @@ bool Engine::begin_load(const Waiting& head, const Offer& offer, Ticks now) {
   ++totals_.loads;
   totals_.load_wait_s += seconds_of(ready - now);
   const std::int64_t before = prefixes_.held();
+  for (const std::uint32_t id : blocks) { is_computed_[id] = true; }
   prefixes_.acquire(blocks);
   take_blocks((prefixes_.held() - before) * unit_blocks_);
-  committed_ += blocks_of(request.input + request.output);
+  committed_ += whole_blocks(request);
   Waiting waiting = head;
   waiting.held = offer.hits;
   waits_since_ = -1;
@@ -40,12 +41,12 @@ Ticks Engine::loaded_at(std::span<const std::uint32_t> blocks, Ticks now) {
   for (std::size_t k = 0; k < shape_.tiers.size(); ++k) {
     const std::int64_t found = prefixes_.in_tier(blocks, k), tokens = found * workload_.block_tokens;
     if (found == 0) { continue; }
-    const Ticks time = tokens * shape_.tiers[k].token;
+    const Ticks time = saturated_product(tokens, shape_.tiers[k].token);
     Ticks& link = *std::min_element(links_[k].begin(), links_[k].end());
-    link = std::max(now, link) + time;
+    link = saturated_sum(std::max(now, link), time);
     const bool is_shared = store_ != nullptr && k + 1 == kTiers;
     const Ticks sent = is_shared ? std::max(link, store_->read(found, now)) : link;
-    ready = std::max(ready, sent + shape_.tiers[k].latency);
+    ready = std::max(ready, saturated_sum(sent, shape_.tiers[k].latency));
     totals_.tier_tokens[k] += tokens;
     totals_.tier_s[k] += seconds_of(time);
   }
@@ -79,7 +80,7 @@ void Engine::release_hold(Waiting& waiting) {
   const std::int64_t before = prefixes_.held();
   prefixes_.release(workload_.blocks_of(request).first(static_cast<std::size_t>(waiting.held)));
   used_ -= (before - prefixes_.held()) * unit_blocks_;
-  committed_ -= blocks_of(request.input + request.output);
+  committed_ -= whole_blocks(request);
   waiting.held = 0;
   settled_ = false;
 }

@@ -182,6 +182,72 @@ RC_GTEST_PROP(Engine, tokens_and_requests_are_conserved_and_times_are_ordered, (
   if (c.fleet.settings.reserve == Reserve::whole) { RC_ASSERT(preempted == 0); }
 }
 
+// Two prompts of 1,024 tokens in parts of 64, the first in a cache of 72 blocks of 16 when the second, more urgent one
+// comes: the first leaves in the middle, and both end.
+TEST(Engine, a_prompt_that_leaves_in_the_middle_does_not_stop_a_more_urgent_one) {
+  for (const std::int64_t blocks : {68, 70, 72, 74, 80}) {
+    TestFleet fleet;
+    fleet.settings.policy = Policy::priority;
+    fleet.settings.long_prefill_threshold = 64;
+    fleet.shape.blocks = blocks;
+    Workload load = load_of(2, 0.0, 1024, 4, 1.0, 1);
+    load.requests[0].priority = 1;
+    load.requests[1].arrival = ticks_of(Seconds(0.05));
+    const FleetRun run = fleet.run(load);
+    EXPECT_LT(run.outcomes[1].last, run.outcomes[0].last) << blocks;
+    EXPECT_GT(run.outcomes[0].preemptions, 0) << blocks;
+    EXPECT_EQ(run.outcomes[1].preemptions, 0) << blocks;
+  }
+}
+
+// By hand: two equal prompts of 64 tokens in parts of 16, 11.6 ms each. The second comes in the first iteration and
+// starts in the second one, in which the first computes its second block: it finds two blocks, and computes the others.
+TEST(Engine, a_prefix_is_found_as_far_as_it_is_computed) {
+  TestFleet fleet;
+  fleet.settings.long_prefill_threshold = 16;
+  Workload load = load_of(2, 0.0, 64, 2, 1.0, 1);
+  load.block_tokens = 16;
+  for (Request& request : load.requests) {
+    request.first_block = static_cast<std::uint32_t>(load.block_ids.size());
+    request.blocks = 4;
+    for (std::uint32_t i = 0; i < 4; ++i) { load.block_ids.push_back(i); }
+  }
+  load.requests[1].arrival = ticks_of(Seconds(5e-3));
+  const FleetRun run = fleet.run(load);
+  EXPECT_NEAR(seconds_of(run.outcomes[1].scheduled), 11.6e-3, 1e-12);
+  EXPECT_EQ(run.outcomes[1].cached, 32);
+  EXPECT_EQ(run.engines[0].prefilled, 64 + 32);
+}
+
+// Blocks of 1,000 tokens take 63 blocks of 16: five of them do not fit in 320 blocks, though 5,010 tokens would.
+TEST(Engine, whole_blocks_of_a_trace_take_whole_blocks_of_the_engine) {
+  TestFleet fleet;
+  Workload load = load_of(1, 0.0, 5000, 10, 1.0, 1);
+  load.block_tokens = 1000;
+  load.requests[0].blocks = 5;
+  load.block_ids = {0, 1, 2, 3, 4};
+  const auto blocks_suffice = [&](std::int64_t blocks) {
+    fleet.shape.blocks = blocks;
+    Workload one = load;
+    return run_fleet(one, {Pool{&fleet.settings, fleet.shape, &fleet.price, 1, {}}}, {}).has_value();
+  };
+  EXPECT_FALSE(blocks_suffice(316));
+  EXPECT_TRUE(blocks_suffice(317));
+}
+
+// Requests that come after a pause of an hour find an idle engine: none is predicted to wait.
+TEST(Engine, a_predicted_wait_does_not_count_idle_time) {
+  TestFleet fleet;
+  fleet.settings.max_sequences = 1;
+  fleet.options.admission.wait = ticks_of(Seconds(1.0));
+  Workload load = load_of(24, 0.0, 100, 2, 1.0, 1);
+  for (std::size_t i = 0; i < 24; ++i) {
+    const double at = 0.5 * static_cast<double>(i);
+    load.requests[i].arrival = ticks_of(Seconds(i < 18 ? at : 3600.0 + 1e-3 * at));
+  }
+  EXPECT_EQ(fleet.run(load).refused, 0);
+}
+
 RC_GTEST_PROP(Engine, never_preempted_requests_of_one_engine_start_in_the_order_of_arrival, ()) {
   RandomCase c = random_case();
   c.fleet.settings.policy = Policy::fcfs;

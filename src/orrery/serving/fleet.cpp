@@ -350,7 +350,7 @@ class FleetSimulation {
     taken_.clear();
     while (transfers_->next() == now) { taken_.push_back(transfers_->take()); }
     for (const Transfer& transfer : taken_) {
-      prefill.engine(transfer.from).sent(transfer.request);
+      prefill.engine(transfer.from).sent(transfer.request, now);
       woken_.push_back(transfer.from);
     }
     wake(prefill, now);

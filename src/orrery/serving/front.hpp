@@ -35,6 +35,7 @@ class Front {
     coming_.resize(engines_.size());
     coming_tokens_.resize(engines_.size());
     signal_ = pool.autoscale.signal;
+    caches_prefixes_ = pool.settings->prefix_cache;
   }
 
   [[nodiscard]] std::size_t size() const { return engines_.size(); }
@@ -47,7 +48,7 @@ class Front {
   Ticks begin_tokenising(std::size_t i, const Request& request, Ticks now) {
     if (prompt_host_ == 0) { return now; }
     ++tokenising_[i];
-    return tokenizers_[i].encode(now, request.input * prompt_host_);
+    return tokenizers_[i].encode(now, saturated_product(request.input, prompt_host_));
   }
   void end_tokenising(std::size_t i) { --tokenising_[i]; }
   // Of all engines.
@@ -152,7 +153,8 @@ class Front {
   }
 
   [[nodiscard]] double left_of(std::size_t i, const Request& request, std::int64_t retrieved) const {
-    const auto hits = request.blocks > 0 ? engines_[i]->prefixes().local_hits(load_.blocks_of(request)) : 0;
+    const bool looks = caches_prefixes_ && request.blocks > 0;
+    const auto hits = looks ? engines_[i]->prefixes().local_hits(load_.blocks_of(request)) : 0;
     const std::int64_t known = std::max(hits * load_.block_tokens, retrieved);
     return static_cast<double>(std::max<std::int64_t>(0, request.input - known));
   }
@@ -180,6 +182,7 @@ class Front {
   std::vector<std::int64_t> coming_;      // [engine]: requests on their way to it from a prefill engine
   std::vector<std::int64_t> coming_tokens_;
   ScaleSignal signal_ = ScaleSignal::requests;
+  bool caches_prefixes_ = true;
   Ticks looked_ = -1;
   std::size_t turn_ = 0;
 };

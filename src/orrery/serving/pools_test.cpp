@@ -88,6 +88,34 @@ TEST(Pools, a_prefill_engine_holds_blocks_until_they_are_sent) {
   EXPECT_EQ(enough.outcomes[1].scheduled, 0);
 }
 
+// By hand: a cache of 15 blocks of 10 tokens holds a prompt of 100 tokens and its first token, though not the 200
+// tokens that the decode engine generates; a prefill engine that reserves whole requests reserves what it computes.
+TEST(Pools, a_prefill_engine_reserves_no_answers) {
+  Pools pools;
+  pools.prefill.settings.reserve = Reserve::whole;
+  pools.prefill.settings.block_tokens = 10;
+  pools.prefill.shape.blocks = 15;
+  Workload load = load_of(2, 0.0, 100, 200, 1.0, 1);
+  const FleetRun run = pools.run(load);
+  EXPECT_TRUE(run.outcomes[0].done() && run.outcomes[1].done());
+}
+
+// With swapping, nothing is copied back from the host for a request that comes from another engine; it joins the next
+// step, however seldom the engine looks for new ones.
+TEST(Pools, a_request_from_a_prefill_engine_joins_the_next_step_at_no_cost) {
+  const auto end_with = [](std::int64_t interval, Preemption preemption) {
+    Pools pools;
+    pools.decode.settings.poll_interval = interval;
+    pools.decode.settings.preemption = preemption;
+    pools.decode.shape.swap_token = preemption == Preemption::swap ? ticks_of(Seconds(1e-3)) : 0;
+    Workload load = load_of(20, 50.0, 100, 40, 0.5, 3);
+    return pools.run(load).end;
+  };
+  const Ticks plain = end_with(1, Preemption::recompute);
+  EXPECT_EQ(end_with(50, Preemption::recompute), plain);
+  EXPECT_EQ(end_with(1, Preemption::swap), plain);
+}
+
 // At most as many transfers at once as an engine has links, each as long as its bytes take, none before its prompt has
 // begun (layer by layer) or ended; with a link for each request, as if it was alone.
 RC_GTEST_PROP(Transfers, take_links_of_both_engines, ()) {

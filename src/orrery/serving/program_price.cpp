@@ -337,7 +337,8 @@ void ProgramPrice::find_windows() {
 
 Seconds ProgramPrice::core_of_prompts(PromptCore& core, std::span<const Chunk> chunks) const {
   const auto count = static_cast<std::int64_t>(chunks.size());
-  const double share = real(ceil_div(count, plan_.dp)) / real(count);  // of the rank with most
+  const std::int64_t most = per_rank(count);  // of a rank, in a micro-batch
+  const double share = real(most) / real(count);
   double pairs = 0.0, tokens = 0.0, seen = 0.0;
   for (const Chunk& chunk : chunks) {
     const auto own = static_cast<double>(chunk.tokens), context = static_cast<double>(chunk.context);
@@ -349,7 +350,7 @@ Seconds ProgramPrice::core_of_prompts(PromptCore& core, std::span<const Chunk> c
   core.prompts = count, core.pairs = pairs, core.tokens = tokens, core.seen = seen;
   hardware::Kernel kernel = core.kernel;
   const auto mean = [&](double sum) { return std::max<std::int64_t>(1, std::llround(sum / real(count))); };
-  kernel.batch *= ceil_div(count, plan_.dp);
+  kernel.batch *= most;
   kernel.m = mean(tokens);
   kernel.n = mean(tokens + seen);
   kernel.flops = Flops(share * core.flops_per_pair * pairs);
@@ -397,7 +398,8 @@ Ticks ProgramPrice::mixed(const MixedStep& step) {
   }
   // Prompts of which one token is left join a captured decode step.
   if (longest == 1 && options_.exact == Exact::no) { return decode(tokens, contexts).at; }
-  const std::int64_t mean = per_rank(tokens), of_rank = std::max(mean, plan_.dp > 1 ? ceil_div(longest, plan_.pp) : 0);
+  // Of the largest micro-batch, which has at least the longest part of a prompt: all ranks' mean, and the fullest rank.
+  const std::int64_t mean = std::max(per_rank(tokens), ceil_div(longest, plan_.dp)), of_rank = std::max(mean, longest);
   Seconds time = linear_time(of_rank);
   if (of_rank > mean) { time += expert_time(mean) - expert_time(of_rank); }
   if (step.sampling > 0) { time += table(captured_size(per_rank(step.sampling), options_.largest_graph)).head; }

@@ -22,9 +22,9 @@ void RemoteStore::append(std::uint32_t id) {
 }
 
 Ticks RemoteStore::read(std::int64_t blocks, Ticks now) {
-  const Ticks time = blocks * block_time_;
-  free_ = std::max(free_, now) + time;
-  busy_ += time;
+  const Ticks time = saturated_product(blocks, block_time_);
+  free_ = saturated_sum(std::max(free_, now), time);
+  busy_ = saturated_sum(busy_, time);
   return free_;
 }
 

@@ -221,13 +221,15 @@ TEST(Store, a_write_delays_a_read) {
 }
 
 // Engines that share a store find at least what each finds alone; round robin, so that requests are on the same
-// engines.
+// engines. Prompts are computed whole: of one that is computed in parts, others find what is computed when they come.
 RC_GTEST_PROP(Store, engines_that_share_find_at_least_as_much, ()) {
   RandomCase c = random_case();
   RC_PRE(c.load.clients == 0 && c.load.following.empty());
   c.fleet.settings.policy = Policy::fcfs;
   c.fleet.options.routing = Routing::round_robin;
   c.fleet.options.stations.clear();
+  c.fleet.settings.max_batched_tokens = 1 << 20;
+  c.fleet.settings.long_prefill_threshold = 0;
   c.fleet.autoscale = {};
   c.fleet.replicas = 3;
   c.fleet.shape.blocks = 1 << 20;

@@ -1,5 +1,6 @@
 // Traces of requests as CSV.
 #include <charconv>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -123,11 +124,23 @@ class TraceReader {
     }
     request.input = *input;
     request.output = *output;
-    request.priority = number_in<std::int32_t>(cell(priority_)).value_or(0);
-    request.session = number_in<std::int32_t>(cell(session_)).value_or(-1);
+    const auto priority = number_in<std::int32_t>(cell(priority_));
+    if (!priority && !cell(priority_).empty()) {
+      return wrong("priority", cell(priority_), "is not a whole number (0 is first)");
+    }
+    request.priority = priority.value_or(0);
+    if (!cell(session_).empty()) { request.session = session_of(cell(session_)); }
     if (auto ok = read_blocks(request, cell(blocks_)); !ok) { return ok; }
     load_.requests.push_back(request);
     return {};
+  }
+
+  // Numbers are kept. Other names are counted behind all that are likely.
+  std::int32_t session_of(std::string_view name) {
+    constexpr std::int32_t kNames = 1 << 30;
+    if (const auto number = number_in<std::int32_t>(name); number && *number >= 0) { return *number; }
+    const auto next = static_cast<std::int32_t>(sessions_.size());
+    return kNames + sessions_.try_emplace(std::string(name), next).first->second;
   }
 
   std::uint32_t dense(std::int64_t id) {
@@ -165,7 +178,7 @@ class TraceReader {
     requests.reserve(wanted);
     for (std::size_t i = own; i < wanted; ++i) {
       Request request = requests[i - own];
-      request.arrival += period;
+      request.arrival = saturated_sum(request.arrival, period);
       requests.push_back(request);
     }
     requests.resize(wanted);
@@ -183,6 +196,7 @@ class TraceReader {
   const TraceOptions& options_;
   Workload load_;
   std::unordered_map<std::int64_t, std::uint32_t> ids_;
+  std::unordered_map<std::string, std::int32_t> sessions_;  // names that are no numbers
   int line_ = 0;
   int arrival_ = -1, input_ = -1, output_ = -1, blocks_ = -1, priority_ = -1, session_ = -1;
 };

@@ -35,15 +35,15 @@ class Transfers {
   // Of a prompt of `positions`, whose computation began at `began` and ends now. Returns when it is on `to`.
   Ticks begin(std::int64_t request, std::int64_t positions, std::size_t from, std::size_t to, Ticks began, Ticks now) {
     const bool by_layer = policy_.layers > 0;  // as the prompt is computed, but the last layer when it has ended
-    const Ticks whole = positions * policy_.token, last = by_layer ? whole / policy_.layers : whole;
+    const Ticks whole = saturated_product(positions, policy_.token), last = by_layer ? whole / policy_.layers : whole;
     Link& sender = *std::min_element(senders_[from].begin(), senders_[from].end());
     Link& receiver = *std::min_element(receivers_[to].begin(), receivers_[to].end());
-    const Ticks free = std::max({sender.free, receiver.free, by_layer ? began : now}) + whole;
-    const Ticks end = std::max(free, std::max({sender.end, receiver.end, now}) + last);
+    const Ticks free = saturated_sum(std::max({sender.free, receiver.free, by_layer ? began : now}), whole);
+    const Ticks end = std::max(free, saturated_sum(std::max({sender.end, receiver.end, now}), last));
     sender = receiver = {free, end};
-    const Ticks at = end + policy_.latency;  // handshakes of requests overlap
+    const Ticks at = saturated_sum(end, policy_.latency);  // handshakes of requests overlap
     on_their_way_.push({at, request, from, to});
-    busy_ += whole;
+    busy_ = saturated_sum(busy_, whole);
     return at;
   }
 

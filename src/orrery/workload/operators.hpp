@@ -34,6 +34,7 @@ enum class Boundary : std::uint8_t {
   leave,   // the operators before made partial sums of a whole tensor
   reduce,  // a small all-reduce of the forward pass only (the vocabulary-parallel loss: maximum, target logit and sum
            // of exponentials of each token, one fp32 value each; bytes: all three together)
+  gather,  // forward pass only: every rank gets the whole tensor, of which each has computed its tokens
   // Experts: split_tokens x active copies of a token go to the ranks of their experts, over ep, and come back.
   dispatch,      // all-to-all; bytes: all that one rank sends, split_tokens active h e (capped by capacity)
   combine,       // the same in the opposite direction

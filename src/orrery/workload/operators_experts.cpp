@@ -53,6 +53,15 @@ bool has_replicated_tokens(const hardware::Stack& stack, const Sizes& z) {
   return stack.dispatch.replicated_tokens && same_tokens && !z.training && z.tp > 1 && z.ep * z.etp == z.tp;
 }
 
+// Tokens of a rank for experts that are on more ranks than its tensor-parallel group. Engines without sequence
+// parallelism divide them among the group, whose ranks all have them.
+Sizes routed_sizes(const hardware::Stack& stack, Sizes z) {
+  const bool same_tokens = z.split_tokens >= z.tokens;
+  const bool divides = stack.dispatch.replicated_tokens && same_tokens && !z.training && z.tp > 1;
+  if (divides && !has_replicated_tokens(stack, z)) { z.split_tokens = z.tokens / real(z.tp); }
+  return z;
+}
+
 // Experts with a fixed capacity get exactly that number from every rank (Megatron-LM's moe_expert_capacity_factor with
 // padding). Inference drops no tokens. A pass over few tokens does not use every expert: of T tokens that choose k of E
 // at random, at least one uses a given expert with probability 1 - (1 - k/E)^T. The other ranks wait for the one that
@@ -293,7 +302,12 @@ void append_experts(std::vector<Operator>& list, const Model& model, const hardw
   append_router(list, model, z);
   list.push_back(route(model.experts, z, stack.fusion.elementwise));
   if (shared) { append_shared(list, model, stack, z); }
-  append_routed(list, model, stack, z);
+  const Sizes routed = routed_sizes(stack, z);
+  append_routed(list, model, stack, routed);
+  if (routed.split_tokens < z.split_tokens) {
+    list.push_back(
+        boundary(OperatorTag::expert_exchange, "experts.gather", Boundary::gather, hidden_bytes(z.tokens, z)));
+  }
   if (shared) { list.push_back(shared_sum(model, z)); }
   if (has_replicated_tokens(stack, z)) {
     list.push_back(boundary(OperatorTag::expert_exchange, "experts.sum", Boundary::leave, hidden_bytes(z.tokens, z)));

@@ -151,6 +151,27 @@ TEST(Experts, ranks_of_an_engine_compute_every_copy_whether_tokens_are_split_or_
   }
 }
 
+// Two tensor-parallel ranks with the same tokens, experts on both and two others: each sends the copies of half of its
+// tokens, and gets the outputs of the others. Four ranks with two such groups compute every copy once.
+TEST(Experts, ranks_of_an_engine_divide_tokens_whose_experts_are_elsewhere_too) {
+  Stack engine;
+  engine.dispatch.replicated_tokens = true;
+  Slice one = slice(2, 4);
+  one.pass = Pass::prefill;
+  const Flops all = find(layer(tiny_mixture(), one, engine), "experts.in").forward.flops;
+  for (const auto& [ep, etp] : {std::pair<std::int64_t, std::int64_t>{1, 4}, {2, 2}, {4, 1}}) {
+    Slice part = slice(2, 4, 2);
+    part.pass = Pass::prefill;
+    part.ep = ep;
+    part.etp = etp;
+    const auto list = layer(tiny_mixture(), part, engine);
+    EXPECT_EQ(find(list, "experts.in").forward.flops * 2.0, all) << ep;  // of two groups' tokens on four ranks
+    const Operator gather = find(list, "experts.gather");
+    EXPECT_EQ(gather.boundary, Boundary::gather);
+    EXPECT_EQ(gather.boundary_bytes, Bytes(128));  // 8 tokens of 16 B
+  }
+}
+
 // Tokens are sent once to each of two ranks: 8 x 3/2 = 12 tokens of 16 B arrive for 16 copies. No copies before the
 // dispatch, no reordering of chunks.
 TEST(Experts, tokens_sent_once_are_copied_at_the_destination) {
