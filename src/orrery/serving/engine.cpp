@@ -209,10 +209,13 @@ void Engine::plan(Ticks now) {
   if (!loading_.empty()) { end_ = loading_.front().at; }
 }
 
-// After an iteration is formed: its tokens, with those of running sequences.
-void Engine::note_tokens() {
+// Tokens of the iteration that is formed, with those of running sequences, and with a part of a prompt for which there
+// was no memory: with other limits it may have been shorter.
+void Engine::note_tokens(std::int64_t without_memory) {
   std::int64_t tokens = settings_.scheduler == Scheduler::mixed ? decodes_ : 0;
   Headroom& headroom = totals_.headroom;
+  tokens += without_memory;
+  headroom.largest_chunk = std::max(headroom.largest_chunk, without_memory);
   for (const Planned& planned : planned_) {
     tokens += planned.tokens;
     headroom.largest_chunk = std::max(headroom.largest_chunk, planned.tokens);

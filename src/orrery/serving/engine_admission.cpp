@@ -219,6 +219,7 @@ void Engine::admit_waiting(std::int64_t budget, Ticks now) {
     const Offer offer = has_place_now ? offer_of(head, budget) : Offer{};
     if (has_place_now && offer.tokens == 0) { break; }
     if (!has_place_now || !fits(head, offer)) {
+      note_tokens(offer.tokens);
       if (running() == 0 && drop_holder(1)) { continue; }  // else nothing would end
       break;
     }
@@ -257,6 +258,7 @@ Engine::Continued Engine::continue_prompts(std::int64_t budget) {
     bool stays = true;
     while (need > available() && stays) {
       if (drop_holder(0)) { continue; }
+      note_tokens(tokens);
       const std::uint32_t victim = last_admitted();
       const auto at = std::find(prefilling_.begin(), prefilling_.end(), victim) - prefilling_.begin();
       result.budget += planned_tokens(victim);
