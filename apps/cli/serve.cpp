@@ -59,7 +59,8 @@ Result<int> run_curve(const Options& options, const std::string& data, const api
     if (!done) { return tl::make_unexpected(done.error()); }
   }
   print(options.json ? report::serving_curve_json(*curve) : report::serving_curve_text(*curve, terminal_style()));
-  return 0;
+  const bool is_missed = !request.scenario.slo.empty() && !curve->best;
+  return is_missed ? 1 : 0;
 }
 
 Result<int> run(const Options& options) {

@@ -72,18 +72,17 @@ Result<results::ServingCurve> serve_sweep(const std::string& data_directory, con
   results::ServingCurve curve;
   curve.axis = request.scenario.concurrency ? "concurrency" : "rate";
   constexpr int kBelow = 4, kAbove = 4;
-  const double middle = load_of(request.scenario);
+  ORRERY_TRY(scenario, with_own_rate(request.scenario));
+  const double middle = load_of(scenario);
   for (int step = -kBelow; step <= kAbove; ++step) {
     double load = middle * std::exp2(step);
     if (request.scenario.concurrency) {
       load = std::max(1.0, std::round(load));
       if (!curve.points.empty() && curve.points.back().load == load) { continue; }
     }
-    ORRERY_TRY(point, serving_probe(ready, request.scenario, load));
-    if (!ready.slo.empty() && carries(point.result, !request.scenario.concurrency)) {
-      curve.best = curve.points.size();
-    }
-    curve.points.push_back(std::move(point));
+    ORRERY_TRY(trial, load_trial(ready, scenario, load, Stops::at_the_end));
+    if (!ready.slo.empty() && trial.meets_slo()) { curve.best = curve.points.size(); }
+    curve.points.push_back({load, std::move(*trial.result)});
   }
   return curve;
 }
@@ -94,7 +93,8 @@ Result<results::ServingCurve> serve_goodput(const std::string& data_directory, c
     return fail({{}, 0, 0, "--slo"},
                 "is missing: --goodput needs a service level, for example \"ttft_p99=2s tpot_p99=50ms\"");
   }
-  return goodput_curve(ready, request.scenario);
+  ORRERY_TRY(scenario, with_own_rate(request.scenario));
+  return goodput_curve(ready, scenario);
 }
 
 }  // namespace orrery::api

@@ -117,7 +117,7 @@ void Search::add_shape(const Degrees& degrees) {
     const double sequences = static_cast<double>(batch) / (step * output_);
     decode_rate = std::max(decode_rate, sequences / static_cast<double>(branches()));
   }
-  shapes_.push_back({degrees, static_cast<double>(prompts) / prefill, decode_rate});
+  shapes_.push_back({degrees, static_cast<double>(prompts) / prefill, decode_rate, std::move(prepared->deployment)});
 }
 
 std::vector<EngineSettings> Search::knobs(bool all) const {
@@ -160,6 +160,11 @@ void Search::add_pairs() {
     for (const Shape& decode : shapes_) {
       if (prefill.degrees.pp != decode.degrees.pp || decode.decode_rate <= 0) { continue; }
       std::vector<Pair> ratios;
+      const auto transfer = serving::transfer_of(*prefill.one->pools.front(), *decode.one->pools.front(),
+                                                 request_.base.scenario.transfer_by_layer);
+      const double sent = input_ * serving::seconds_of(transfer.token);  // time of a request's links
+      const double sends = static_cast<double>(transfer.sends) / sent;
+      const double receives = static_cast<double>(transfer.receives) / sent;
       for (std::int64_t x = 1; x <= kMostOfAPool; ++x) {
         for (std::int64_t y = 1; y <= kMostOfAPool; ++y) {
           Pair pair{prefill.degrees, decode.degrees};
@@ -167,8 +172,8 @@ void Search::add_pairs() {
           pair.decode.replicas = y;
           const std::int64_t gpus = pair.prefill.gpus() + pair.decode.gpus();
           if (std::gcd(x, y) != 1 || gpus > most_) { continue; }
-          pair.rate =
-              std::min(static_cast<double>(x) * prefill.prefill_rate, static_cast<double>(y) * decode.decode_rate);
+          pair.rate = std::min(static_cast<double>(x) * std::min(prefill.prefill_rate, sends),
+                               static_cast<double>(y) * std::min(decode.decode_rate, receives));
           pair.promise = request_.for_traffic ? pair.rate / static_cast<double>(gpus)
                                               : pair.rate * static_cast<double>(most_ / gpus);
           ratios.push_back(pair);

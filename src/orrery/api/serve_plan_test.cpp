@@ -269,6 +269,7 @@ TEST(ApiServePlan, pools_are_sized_for_the_tokens_that_no_store_has) {
   request.tp = {1};
   request.pp = {1};
   request.base.scenario.isl = 2050;
+  request.base.scenario.kv_format = hardware::CacheFormat::fp8;  // else links limit the prefill engines
   const auto without = found(request);
   ASSERT_FALSE(without.best.empty());
   serving::Stage store;

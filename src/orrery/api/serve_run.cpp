@@ -62,13 +62,12 @@ double horizon_s(const std::vector<results::ServiceLevel>& slo, double output_to
   return horizon;
 }
 
-constexpr double kFewestRequests = 1000;
+constexpr double kFewestRequests = 1000, kMostOfProbe = 200'000;
 
 // Requests of a probe whose number is not given.
 std::int64_t requests_of_probe(const Scenario& scenario, const std::vector<results::ServiceLevel>& slo, double load) {
-  constexpr double kMost = 200'000;
   const double wanted = load * horizon_s(slo, static_cast<double>(scenario.osl));
-  const double most = std::min(kMost, static_cast<double>(serving::kMostSequences / scenario.branches));
+  const double most = std::min(kMostOfProbe, static_cast<double>(serving::kMostSequences / scenario.branches));
   return std::llround(std::clamp(wanted, std::min(kFewestRequests, most), most));
 }
 
@@ -170,16 +169,35 @@ Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeReques
   return result;
 }
 
+namespace {
+
+// A load and what follows from it: whether more arrives than is answered is not known of a trace with its own times.
+void add_load(results::Serving& result, const Scenario& scenario) {
+  result.load = serving::load_text(scenario);
+  const bool is_open = !scenario.concurrency.has_value();
+  result.grows = result.grows && is_open && scenario.rate.has_value();
+  if (const auto* full = is_open ? result.full_stage() : nullptr) {
+    result.warnings.push_back(fmt::format(
+        "stage {}: requests come faster than its {} serve{} them; its queue grows as long as they do", full->name,
+        full->servers == 1 ? "server" : fmt::format("{} servers", full->servers), full->servers == 1 ? "s" : ""));
+  } else if (result.grows && !result.is_burst) {
+    result.warnings.push_back(fmt::format(
+        "requests come faster than they are answered: {:.0f} % of them add up, and times depend on how many are "
+        "simulated",
+        100.0 * result.growth));
+  } else if (result.grows && result.requests > 1) {
+    result.warnings.emplace_back(
+        "all requests come in less time than an answer takes: give more --requests to see times at this rate");
+  }
+}
+
+}  // namespace
+
 Result<results::Serving> run_serving(const PreparedServing& prepared, const Scenario& scenario, bool each) {
   const std::int64_t block_tokens = prepared.deployment->pools.front()->inputs().settings.block_tokens;
   ORRERY_TRY(load, serving::workload_of(scenario, block_tokens));
   ORRERY_TRY(result, serving::simulate(*prepared.deployment, load, prepared.slo, scenario.warm_up, each));
-  result.load = serving::load_text(scenario);
-  if (const auto* full = scenario.concurrency ? nullptr : result.full_stage()) {
-    result.warnings.push_back(fmt::format(
-        "stage {}: requests come faster than its {} serve{} them; its queue grows as long as they do", full->name,
-        full->servers == 1 ? "server" : fmt::format("{} servers", full->servers), full->servers == 1 ? "s" : ""));
-  }
+  add_load(result, scenario);
   return result;
 }
 
@@ -211,6 +229,14 @@ Result<results::ServingPoint> serving_probe(const PreparedServing& prepared, con
 
 Result<results::Serving> serve_traffic(const PreparedServing& prepared, const Scenario& scenario) {
   return run_serving(prepared, with_requests(prepared, scenario), false);
+}
+
+Result<Scenario> with_own_rate(Scenario scenario) {
+  if (scenario.trace.empty() || scenario.rate || scenario.concurrency) { return scenario; }
+  ORRERY_TRY(load, serving::workload_of(scenario));
+  const double span = serving::seconds_of(load.requests.back().arrival - load.requests.front().arrival);
+  scenario.rate = span > 0.0 ? static_cast<double>(load.arriving() - 1) / span : 1.0;
+  return scenario;
 }
 
 double load_of(const Scenario& scenario) {
@@ -245,8 +271,9 @@ double offered_tokens(const serving::Workload& load) {
 
 }  // namespace
 
-Result<LoadTrial> load_trial(const PreparedServing& prepared, const Scenario& scenario, double load, Stops stops) {
-  const Scenario probed = with_requests(prepared, with_load(scenario, load));
+namespace {
+
+Result<LoadTrial> run_trial(const PreparedServing& prepared, const Scenario& probed, double load, Stops stops) {
   const std::int64_t block_tokens = prepared.deployment->pools.front()->inputs().settings.block_tokens;
   ORRERY_TRY(work, serving::workload_of(probed, block_tokens));
   LoadTrial trial;
@@ -257,7 +284,25 @@ Result<LoadTrial> load_trial(const PreparedServing& prepared, const Scenario& sc
                                             stops == Stops::when_missed));
   trial.result = std::move(run.result);
   trial.headroom = std::move(run.headroom);
-  if (trial.result) { trial.result->load = serving::load_text(probed); }
+  if (trial.result) { add_load(*trial.result, probed); }
+  return trial;
+}
+
+}  // namespace
+
+Result<LoadTrial> load_trial(const PreparedServing& prepared, const Scenario& scenario, double load, Stops stops) {
+  Scenario probed = with_requests(prepared, with_load(scenario, load));
+  ORRERY_TRY(trial, run_trial(prepared, probed, load, stops));
+  // Answers may take so long that too few end while requests arrive.
+  constexpr double kAnswers = 10;
+  const bool is_free = trial.is_open && !scenario.requests && scenario.trace.empty();
+  if (is_free && trial.result && (!trial.result->grows || trial.result->is_burst)) {
+    const double needed = std::min(kMostOfProbe, kAnswers * trial.result->e2e.mean * load);
+    if (needed > 1.25 * static_cast<double>(*probed.requests)) {
+      probed.requests = std::llround(needed);
+      return run_trial(prepared, probed, load, stops);
+    }
+  }
   return trial;
 }
 
@@ -271,6 +316,9 @@ Failure no_load_failure(const results::ServingPoint& lowest, bool counts) {
   }
   if (const auto* full = counts ? nullptr : lowest.result.full_stage()) {
     reached += fmt::format("{}stage {} is full", reached.empty() ? "" : ", ", full->name);
+  } else if (reached.empty() && !counts && lowest.result.grows) {
+    reached = lowest.result.is_burst ? "all requests come in less time than an answer takes; give more requests"
+                                     : "requests come faster than they are answered";
   }
   Failure failure{{{{{}, 0, 0, "--slo"},
                     fmt::format("no load meets it; nearest, at {} {}: {}", fmt::format("{:.4g}", lowest.load),

@@ -60,10 +60,10 @@ struct PreparedServing {
 [[nodiscard]] Result<results::ServingPoint> serving_probe(const PreparedServing& prepared,
                                                           const serving::Scenario& scenario, double load);
 
-// Whether the service level is met and no stage fills up: the queue in front of a full one after the answer grows,
-// though no first token waits for it.
+// Whether the service level is met, and what arrives is answered: the queue in front of a full stage after the answer
+// grows, though no first token waits for it, and a batch or a queue may grow within the service level.
 [[nodiscard]] inline bool carries(const results::Serving& result, bool is_open) {
-  return result.meets_slo() && !(is_open && result.full_stage() != nullptr);
+  return result.meets_slo() && !(is_open && (result.full_stage() != nullptr || result.grows));
 }
 
 // Whether a load meets the service level. A run that misses it is stopped as soon as that is certain.
@@ -92,6 +92,9 @@ enum class Stops : std::uint8_t { when_missed, at_the_end };
 
 // The rate, or the number of clients, of the scenario; 1 request per second if it has neither.
 [[nodiscard]] double load_of(const serving::Scenario& scenario);
+
+// With the mean rate of a trace, if the scenario has no other load.
+[[nodiscard]] Result<serving::Scenario> with_own_rate(serving::Scenario scenario);
 
 // Loads around that of the scenario until the highest one that meets the service level is known to 1 %. If the number
 // of requests is not given, they arrive for long enough that a load 2.5 % too high misses a limit on TTFT. Fails with

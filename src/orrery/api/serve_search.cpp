@@ -50,6 +50,8 @@ ServeRequest Search::request_of(const Unit& unit, std::int64_t units) const {
   s.tp = d.tp, s.pp = d.pp, s.ep = d.ep, s.attention_dp = d.attention_dp;
   s.replicas = d.replicas * units;
   s.prefill_replicas = 0;
+  s.prefill_tp.reset(), s.prefill_ep.reset(), s.prefill_attention_dp.reset();
+  if (!unit.prefill) { s.prefill_cluster.clear(); }
   if (unit.prefill) {
     s.prefill_replicas = unit.prefill->replicas * units;
     s.prefill_tp = unit.prefill->tp, s.prefill_ep = unit.prefill->ep;

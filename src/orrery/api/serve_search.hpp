@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,7 @@ using serving::EngineSettings;
 struct Shape {
   Degrees degrees;
   double prefill_rate = 0, decode_rate = 0;  // requests per second
+  std::shared_ptr<serving::Deployment> one;  // of one engine
 };
 
 // The unit that is simulated, and how often the devices hold it.

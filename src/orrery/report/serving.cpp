@@ -249,7 +249,11 @@ std::string serving_curve_text(const results::ServingCurve& curve, TextStyle sty
     const auto& [load, s] = curve.points[i];
     const double user = s.tpot.mean > 0 ? 1.0 / s.tpot.mean : 0.0;
     const auto* full = curve.axis == "rate" ? s.full_stage() : nullptr;
-    std::string slo = s.slo.empty() ? "" : !s.meets_slo() ? "missed" : full ? full->name + " is full" : "met";
+    std::string slo = s.slo.empty()    ? ""
+                      : !s.meets_slo() ? "missed"
+                      : full           ? full->name + " is full"
+                      : s.grows        ? "overloaded"
+                                       : "met";
     if (curve.best == i) { slo += " <- highest"; }
     table.row({fmt::format("{:.4g}", load), time(s.ttft.p50), time(s.ttft.p99), time(s.tpot.p50), time(s.tpot.p99),
                fmt::format("{:.4g}", s.output_tokens_per_s / static_cast<double>(s.gpus)), fmt::format("{:.4g}", user),
@@ -261,6 +265,8 @@ std::string serving_curve_text(const results::ServingCurve& curve, TextStyle sty
     const auto& best = curve.points[*curve.best];
     text += fmt::format("\nHighest load within the SLO: {:.4g} {}, {:.4g} requests/s served per GPU\n", best.load, unit,
                         best.result.requests_per_s / static_cast<double>(best.result.gpus));
+  } else if (!first.slo.empty()) {
+    text += "\nNo load of the table is within the SLO\n";
   }
   return text;
 }

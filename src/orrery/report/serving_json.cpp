@@ -143,6 +143,7 @@ void add_serving(Node& json, const Serving& s) {
                             {"requests_per_s", s.requests_per_s},
                             {"goodput_rps", s.goodput_rps},
                             {"mean_in_system", s.mean_in_system},
+                            {"overloaded", s.grows},
                             {"kv_peak", s.kv_peak},
                             {"preemptions", s.preemptions},
                             {"recomputed_tokens", s.recomputed_tokens},
@@ -183,6 +184,7 @@ std::string serving_curve_json(const results::ServingCurve& curve) {
     Node point = config::json_object({{"load", load},
                                       {"meets_slo", s.slo.empty() ? JsonValue(nullptr) : JsonValue(s.meets_slo())},
                                       {"full_stage", full ? JsonValue(full->name) : JsonValue(nullptr)},
+                                      {"overloaded", s.grows},
                                       {"output_tokens_per_s", s.output_tokens_per_s},
                                       {"requests_per_s", s.requests_per_s},
                                       {"goodput_rps", s.goodput_rps},
@@ -219,19 +221,19 @@ namespace {
 // Spans of Chrome's trace format: a process is an engine, a thread a request.
 class Spans {
  public:
-  void add(const std::string& name, const results::ServedRequest& r, std::size_t request, double from, double to) {
+  void add(const std::string& name, std::int64_t engine, std::size_t request, double from, double to) {
     std::string quoted = config::print_json(config::text_node(name));
     quoted.erase(quoted.find_last_not_of('\n') + 1);
-    text_ += fmt::format(R"({}{{"name":{},"ph":"X","pid":{},"tid":{},"ts":{},"dur":{}}})", comma_, quoted, r.engine,
+    text_ += fmt::format(R"({}{{"name":{},"ph":"X","pid":{},"tid":{},"ts":{},"dur":{}}})", comma_, quoted, engine,
                          request + 1, microseconds(from), microseconds(to - from));
     comma_ = ",\n";
   }
   // The stages of a place, one after the other. When the last one ends.
-  double add_stages(const Serving& s, std::string_view place, std::size_t request, double from) {
+  double add_stages(const Serving& s, std::string_view place, std::int64_t engine, std::size_t request, double from) {
     const auto& r = s.each[request];
     for (std::size_t k = 0; k < r.stage_s.size(); ++k) {
       if (s.stages[k].place != place || r.stage_s[k] < 0) { continue; }
-      add(s.stages[k].name, r, request, from, from + r.stage_s[k]);
+      add(s.stages[k].name, engine, request, from, from + r.stage_s[k]);
       from += r.stage_s[k];
     }
     return from;
@@ -251,13 +253,15 @@ std::string serving_timeline(const Serving& s) {
   for (std::size_t i = 0; i < s.each.size(); ++i) {
     const auto& r = s.each[i];
     if (r.refused) { continue; }
-    const double sent = spans.add_stages(s, "before-prefill", i, r.arrival_s);
-    if (r.ready_s - sent > kLeast) { spans.add("tokenisation", r, i, sent, r.ready_s); }
-    if (r.scheduled_s > r.ready_s) { spans.add("queue", r, i, r.ready_s, r.scheduled_s); }
-    spans.add("prefill", r, i, r.scheduled_s, r.first_token_s);
-    if (r.output > 1) { spans.add("decode", r, i, r.first_token_s, r.last_token_s); }
-    spans.add_stages(s, "after-answer", i, r.last_token_s);
-    spans.add_stages(s, "between-turns", i, r.answered_s);
+    const std::int64_t first = r.prefilled_by.value_or(r.engine);
+    const double sent = spans.add_stages(s, "before-prefill", first, i, r.arrival_s);
+    if (r.ready_s - sent > kLeast) { spans.add("tokenisation", first, i, sent, r.ready_s); }
+    if (r.scheduled_s > r.ready_s) { spans.add("queue", first, i, r.ready_s, r.scheduled_s); }
+    spans.add("prefill", first, i, r.scheduled_s, r.prefilled_by ? r.prefilled_s : r.first_token_s);
+    if (r.prefilled_by) { spans.add("transfer", r.engine, i, r.prefilled_s, r.first_token_s); }
+    if (r.output > 1) { spans.add("decode", r.engine, i, r.first_token_s, r.last_token_s); }
+    spans.add_stages(s, "after-answer", r.engine, i, r.last_token_s);
+    spans.add_stages(s, "between-turns", r.engine, i, r.answered_s);
   }
   return spans.document();
 }

@@ -115,6 +115,18 @@ TEST(ServingTimeline, has_a_span_for_each_stage_and_the_queue_after_them) {
   span(R"(tool \"a\")", "8000000", "1000000");
 }
 
+// Prefilled by engine 2 until 3.5 s; the decode engine takes the request at 4 s.
+TEST(ServingTimeline, has_the_prompt_on_the_engine_that_computes_it) {
+  results::Serving s = one_request();
+  s.each[0].prefilled_by = 2;
+  s.each[0].prefilled_s = 3.5;
+  const std::string text = serving_timeline(s);
+  EXPECT_TRUE(has(text, R"("name":"queue","ph":"X","pid":2,)"));
+  EXPECT_TRUE(has(text, R"("name":"prefill","ph":"X","pid":2,"tid":1,"ts":3000000.000,"dur":500000.000})"));
+  EXPECT_TRUE(has(text, R"("name":"transfer","ph":"X","pid":0,"tid":1,"ts":3500000.000,"dur":500000.000})"));
+  EXPECT_TRUE(has(text, R"("name":"decode","ph":"X","pid":0,)"));
+}
+
 TEST(ServingCsv, has_the_tokens_of_the_branch_that_ends_last) {
   results::Serving s = one_request();
   s.each.push_back({});

@@ -32,6 +32,8 @@ struct ServedRequest {
   double ready_s = 0;     // after the stages before the engines and tokenisation
   double answered_s = 0;  // after the stages that follow the last token
   std::int64_t input = 0, cached = 0, engine = 0;
+  std::optional<std::int64_t> prefilled_by;  // engine of a prefill pool
+  double prefilled_s = 0;                    // when it had computed the prompt
   std::int64_t output = 0, preemptions = 0;  // of all branches; tokens that were generated
   // Of the branch that ends last, whose TPOT is that of the request: its first token, and its tokens.
   double last_branch_first_token_s = 0;
@@ -119,6 +121,10 @@ struct Serving {
   double output_tokens_per_s = 0, total_tokens_per_s = 0, requests_per_s = 0, goodput_rps = 0;
   std::vector<ServiceLevel> slo;
   double mean_in_system = 0;
+  // Of an open loop, if its rate is constant: part of what arrives by which the number in the system grows; beyond
+  // chance; all arrive in less time than an answer takes.
+  double growth = 0;
+  bool grows = false, is_burst = false;
   double kv_peak = 0, prefix_hit_rate = 0;      // hits: of the tokens of prompts
   std::optional<double> prefix_block_hit_rate;  // of the blocks of a trace with block ids, partial last ones included
   std::int64_t preemptions = 0, recomputed_tokens = 0, events = 0;

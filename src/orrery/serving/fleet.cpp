@@ -333,11 +333,13 @@ class FleetSimulation {
 
   void hand_over(std::size_t engine, std::int64_t request, Ticks now) {
     const Request& r = load_.requests[static_cast<std::size_t>(request)];
-    const Outcome& outcome = run_.outcomes[static_cast<std::size_t>(request)];
+    Outcome& outcome = run_.outcomes[static_cast<std::size_t>(request)];
     if (r.output == 1) {
       answer(request, now);
       return;
     }
+    outcome.prefilled_by = outcome.engine;
+    outcome.prefilled = now;
     Front& decode = fronts_.back();
     const std::size_t to = decode.choose(r, 0, now);
     decode.begin_coming(to, r);

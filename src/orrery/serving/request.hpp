@@ -80,9 +80,11 @@ struct Outcome {
   std::int64_t recomputed = 0;     // tokens computed again after preemptions
   std::int32_t preemptions = 0;
   std::int32_t engine = -1;
-  std::int32_t joined_by = -1;  // with branches: the sequence whose end is that of the request
-  bool refused = false;         // by the admission limit: it never runs
-  bool cut = false;             // a branch that the answer did not wait for
+  std::int32_t prefilled_by = -1;  // engine that computed the prompt, if `engine` is another one
+  Ticks prefilled = -1;            // when it had
+  std::int32_t joined_by = -1;     // with branches: the sequence whose end is that of the request
+  bool refused = false;            // by the admission limit: it never runs
+  bool cut = false;                // a branch that the answer did not wait for
 
   [[nodiscard]] bool done() const { return last >= 0; }
 };

@@ -323,6 +323,18 @@ void check_branches(const Scenario& scenario, std::vector<Diagnostic>& found) {
   }
 }
 
+// What prefill engines need.
+void check_pools(const Scenario& scenario, std::vector<Diagnostic>& found) {
+  if (scenario.disaggregated()) { return; }
+  const auto check = [&](bool is_given, const char* flag) {
+    if (is_given) { found.push_back({{{}, 0, 0, flag}, "has an effect with --prefill-replicas only"}); }
+  };
+  check(scenario.prefill_tp.has_value(), "--prefill-tp");
+  check(scenario.prefill_ep.has_value(), "--prefill-ep");
+  check(scenario.prefill_attention_dp.has_value(), "--prefill-attention-dp");
+  check(!scenario.prefill_cluster.empty(), "--prefill-cluster");
+}
+
 // Tokens that stages of a place add to a prompt.
 std::int64_t added_tokens(const Scenario& scenario, StagePlace place) {
   std::int64_t added = 0;
@@ -340,6 +352,7 @@ std::vector<Diagnostic> problems(const Scenario& scenario) {
   if (!scenario.rate && !scenario.concurrency && scenario.trace.empty()) {
     wrong("--rate", "is missing; give a load: --rate, --concurrency or --trace; for example --rate 8");
   }
+  check_pools(scenario, found);
   if (scenario.rate && scenario.concurrency) {
     wrong("--concurrency", "is not valid with --rate: arrivals either follow a rate or wait for answers");
   }

@@ -1,4 +1,5 @@
 #include "orrery/serving/summary.hpp"
+#include "orrery/serving/growth.hpp"
 
 #include <algorithm>
 #include <array>
@@ -32,6 +33,10 @@ results::ServedRequest served_request(const Workload& load, const FleetRun& run,
   served.input = request.input;
   served.cached = outcome.cached;
   served.engine = outcome.engine;
+  if (outcome.prefilled_by >= 0) {
+    served.prefilled_by = outcome.prefilled_by;
+    served.prefilled_s = seconds_of(outcome.prefilled);
+  }
   const auto add = [&](std::size_t sequence) {
     const Outcome& one = run.outcomes[sequence];
     served.output += one.cut ? one.cut_tokens : load.requests[sequence].output;
@@ -270,6 +275,12 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   result.requests_per_s = part(served, result.duration_s);
   result.goodput_rps = part(static_cast<double>(count), result.duration_s) * part(static_cast<double>(good), measured);
   result.mean_in_system = part(run.system_integral, result.duration_s);
+  if (load.clients == 0) {
+    const Growth growth = growth_of(load, run);
+    result.growth = growth.part;
+    result.grows = growth.is_certain();
+    result.is_burst = growth.is_burst;
+  }
   result.prefix_hit_rate = part(cached, prompts);
   result.prefix_block_hit_rate = block_hits(load, run, skipped);
   summarise_slo(result, attained, run.refused > 0);

@@ -1,0 +1,86 @@
+#include "orrery/serving/growth.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+namespace orrery::serving {
+
+namespace {
+
+struct Stay {
+  double from = 0, to = 0;  // arrival, answer
+  friend bool operator<(const Stay& a, const Stay& b) { return a.from < b.from; }
+};
+
+// Of all, by arrival.
+std::vector<Stay> stays_of(const Workload& load, const FleetRun& run) {
+  std::vector<Stay> stays;
+  const auto count = static_cast<std::size_t>(load.arriving());
+  for (std::size_t i = 0; i < count; ++i) {
+    if (run.outcomes[i].refused) { continue; }
+    stays.push_back({seconds_of(load.requests[i].arrival), seconds_of(run.outcomes[i].answered)});
+  }
+  std::sort(stays.begin(), stays.end());
+  return stays;
+}
+
+double mean_time(const std::vector<Stay>& stays, std::size_t first) {
+  double sum = 0;
+  for (std::size_t i = 0; i < first; ++i) { sum += stays[i].to - stays[i].from; }
+  return sum / static_cast<double>(first);
+}
+
+// Of the first requests: the least of the means over more and more of them. Of a load far above what is answered, only
+// the first ones do not wait.
+double first_time(const std::vector<Stay>& stays) {
+  constexpr std::size_t kFirst = 5, kTenth = 10;
+  double least = mean_time(stays, std::min(kFirst, stays.size()));
+  for (std::size_t count = 2 * kFirst; count <= stays.size() / kTenth; count *= 2) {
+    least = std::min(least, mean_time(stays, count));
+  }
+  return least;
+}
+
+// Mean number in the system from `begin` for `time`.
+double mean_number(const std::vector<Stay>& stays, double begin, double time) {
+  double sum = 0;
+  for (const Stay& stay : stays) { sum += std::max(0.0, std::min(stay.to, begin + time) - std::max(stay.from, begin)); }
+  return sum / time;
+}
+
+// Squared coefficient of variation of the intervals between arrivals.
+double interval_variation(const std::vector<Stay>& stays) {
+  const double count = static_cast<double>(stays.size() - 1), mean = (stays.back().from - stays.front().from) / count;
+  double squares = 0;
+  for (std::size_t i = 1; i < stays.size(); ++i) {
+    const double gap = stays[i].from - stays[i - 1].from;
+    squares += gap * gap;
+  }
+  return squares / count / (mean * mean) - 1.0;
+}
+
+}  // namespace
+
+Growth growth_of(const Workload& load, const FleetRun& run) {
+  const std::vector<Stay> stays = stays_of(load, run);
+  constexpr std::size_t kFewest = 20;
+  Growth growth;
+  if (stays.empty()) { return growth; }
+  const double first = stays.front().from, span = stays.back().from - first;
+  const double answer = first_time(stays);
+  growth.is_burst = span < answer;
+  constexpr double kAnswers = 8;  // then the system has filled before the second quarter begins
+  if (growth.is_burst || stays.size() < kFewest || span < kAnswers * answer) { return growth; }
+  const double quarter = span / 4.0;
+  const double early = mean_number(stays, first + quarter, quarter);
+  const double late = mean_number(stays, first + 3.0 * quarter, quarter);
+  const double arrived = static_cast<double>(stays.size()) / 2.0;  // between the middles of the quarters
+  const double scatter = std::max(1.0, interval_variation(stays));
+  const double stay = std::min(1.0, mean_time(stays, stays.size()) / quarter);
+  growth.part = (late - early) / arrived;
+  growth.chance = std::sqrt(scatter * (early + late) * stay) / arrived;
+  return growth;
+}
+
+}  // namespace orrery::serving
