@@ -308,6 +308,7 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
   if (deployment.pools.size() > 1) {
     list.emplace_back("prompts that wait, and blocks that a prefill engine holds, until a decode engine has a place");
     list.emplace_back("transfers that compete with collectives, or beyond the links of engines");
+    list.emplace_back("prefixes that a decode engine has already (they are sent again)");
   }
   if (!deployment.stages.empty()) {
     list.emplace_back("transfers between stages over the network");

@@ -220,7 +220,7 @@ void Engine::admit_waiting(std::int64_t budget, Ticks now) {
     if (has_place_now && offer.tokens == 0) { break; }
     if (!has_place_now || !fits(head, offer)) {
       note_tokens(offer.tokens);
-      if (running() == 0 && drop_holder(1)) { continue; }  // else nothing would end
+      if (running() == 0 && sending_.empty() && drop_holder(1)) { continue; }  // else nothing would end
       break;
     }
     if (begin_load(head, offer, now)) { continue; }

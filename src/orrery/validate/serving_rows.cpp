@@ -339,7 +339,8 @@ class RowRun {
       options.requests = whole(load);
     } else if (row_.load_kind == "poisson_rate") {
       options.rate = load;
-      options.requests = row_.num_requests.value_or(kOffline);
+      options.requests =
+          row_.num_requests ? whole(static_cast<double>(*row_.num_requests) / static_cast<double>(share_)) : kOffline;
     } else if (row_.load_kind == "offline") {
       options.requests = kOffline;
     } else {
