@@ -1,0 +1,106 @@
+// Serving with the catalogue: what an architect expects of loads, stages and pools, and requests that are refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "orrery/api/serve.hpp"
+
+namespace orrery::api::serve_laws_test {
+namespace {
+
+// One client on one engine.
+ServeRequest one_request(const char* model, const char* cluster, std::int64_t tp) {
+  ServeRequest request;
+  request.scenario.model = model;
+  request.scenario.cluster = cluster;
+  request.scenario.tp = tp;
+  request.scenario.concurrency = 1;
+  request.scenario.requests = 1;
+  return request;
+}
+
+// A limit on the time per token alone is met while prompts queue up. The highest load is one that is answered, a sweep
+// judges loads as goodput does, and twice as much is said to be too much.
+TEST(ApiServeLaws, a_load_that_is_not_answered_is_not_carried) {
+  ServeRequest request = one_request("llama-3.1-8b", "dgx-h100", 1);
+  request.scenario.concurrency.reset();
+  request.scenario.requests.reset();
+  request.scenario.isl = 512;
+  request.scenario.osl = 64;
+  request.scenario.slo = "tpot_p99=200ms";
+  request.scenario.rate = 50.0;
+  const auto curve = serve_goodput(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(curve.has_value()) << curve.error().text();
+  const results::ServingPoint& best = curve->points[*curve->best];
+  EXPECT_GT(best.result.requests_per_s, 0.95 * best.load);
+  request.scenario.rate = 2.0 * best.load;
+  const auto sweep = serve_sweep(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(sweep.has_value()) << sweep.error().text();
+  ASSERT_TRUE(sweep->best.has_value());
+  EXPECT_NEAR(sweep->points[*sweep->best].load, best.load, 1e-9 * best.load);
+  request.scenario.requests = 20'000;
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(run.has_value()) << run.error().text();
+  EXPECT_THAT(run->warnings, testing::Contains(testing::HasSubstr("faster than they are answered")));
+}
+
+// A prompt of 8,000 tokens is in one stage at a time: with more stages it takes as long, and hops.
+TEST(ApiServeLaws, pipeline_stages_do_not_divide_a_prompt) {
+  const auto prompt_with = [](std::int64_t pp) {
+    ServeRequest request = one_request("llama-3.1-70b", "dgx-h100", 4);
+    request.scenario.precision = hardware::Precision::fp8;
+    request.scenario.pp = pp;
+    request.scenario.isl = 8000;
+    request.scenario.osl = 2;
+    request.scenario.concurrency = 1;
+    request.scenario.requests = 3;
+    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+    EXPECT_TRUE(run.has_value()) << run.error().text();
+    return run ? run->prefill.mean : 0.0;
+  };
+  const double one = prompt_with(1), four = prompt_with(4);
+  EXPECT_GT(four, one);
+  EXPECT_LT(four, 1.1 * one);
+}
+
+// Ranks of attention dp with tp: the experts of eight GPUs compute a prompt as they do with tp 8, in at most four times
+// the time (attention is on half of the GPUs, and tokens travel), not in ten.
+TEST(ApiServeLaws, experts_under_attention_dp_and_tp_compute_each_token_once) {
+  const auto prompt_with = [](std::int64_t tp, std::int64_t attention_dp) {
+    ServeRequest request = one_request("deepseek-v3", "gb200-nvl72", tp);
+    request.scenario.precision = hardware::Precision::fp8;
+    request.scenario.attention_dp = attention_dp;
+    request.scenario.ep = 8;
+    request.scenario.isl = 8000;
+    request.scenario.osl = 2;
+    request.scenario.concurrency = 1;
+    request.scenario.requests = 3;
+    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+    EXPECT_TRUE(run.has_value()) << run.error().text();
+    return run ? run->prefill.mean : 0.0;
+  };
+  EXPECT_LT(prompt_with(4, 2), 2.0 * prompt_with(8, 1));
+  EXPECT_LT(prompt_with(4, 2), prompt_with(1, 8));
+}
+
+TEST(ApiServeLaws, static_batches_do_not_leave_prefill_engines) {
+  ServeRequest request = one_request("llama-3.1-8b", "dgx-h100", 1);
+  request.scenario.engine = "static";
+  request.scenario.prefill_replicas = 1;
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_FALSE(run.has_value());
+  EXPECT_THAT(run.error().text(), testing::HasSubstr("static scheduler"));
+}
+
+// A profile without a prefix cache: the router counts no hits.
+TEST(ApiServeLaws, prefix_aware_routing_needs_no_prefix_cache) {
+  ServeRequest request = one_request("llama-3.1-8b", "dgx-h100", 1);
+  request.scenario.replicas = 2;
+  request.scenario.prefix_groups = 3;
+  request.scenario.prefix_tokens = 64;
+  request.scenario.routing = serving::Routing::prefix_aware;
+  config::add(request.engine, "prefix_cache", config::boolean_node(false));
+  EXPECT_TRUE(serve(ORRERY_SOURCE_DATA_DIR, request).has_value());
+}
+
+}  // namespace
+}  // namespace orrery::api::serve_laws_test
