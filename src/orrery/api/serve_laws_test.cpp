@@ -91,6 +91,30 @@ TEST(ApiServeLaws, static_batches_do_not_leave_prefill_engines) {
   EXPECT_THAT(run.error().text(), testing::HasSubstr("static scheduler"));
 }
 
+// The second turn finds all 1,024 tokens of the first, of which 512 came from a store.
+TEST(ApiServeLaws, what_a_store_sends_is_found_again) {
+  ServeRequest request = one_request("llama-3.1-8b", "dgx-h100", 1);
+  request.scenario.concurrency.reset();
+  request.scenario.rate = 1.0;
+  request.scenario.requests = 2;
+  request.scenario.turns = 2;
+  request.scenario.isl = 1024;
+  request.scenario.turn_tokens = 16;
+  request.scenario.osl = 8;
+  request.each = true;
+  serving::Stage store;
+  store.name = "store";
+  store.kind = serving::StageKind::kv_retrieval;
+  store.hit_rate = 1.0;
+  store.prefix_tokens = 512;
+  request.scenario.stages = {store};
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(run.has_value()) << run.error().text();
+  ASSERT_EQ(run->each.size(), 2U);
+  EXPECT_EQ(run->each[0].cached, 512);
+  EXPECT_EQ(run->each[1].cached, 1024);
+}
+
 // A profile without a prefix cache: the router counts no hits.
 TEST(ApiServeLaws, prefix_aware_routing_needs_no_prefix_cache) {
   ServeRequest request = one_request("llama-3.1-8b", "dgx-h100", 1);

@@ -171,11 +171,15 @@ Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeReques
 
 namespace {
 
-// A load and what follows from it: whether more arrives than is answered is not known of a trace with its own times.
-void add_load(results::Serving& result, const Scenario& scenario) {
+// Of what arrives, in a run that is not repeated with more requests: less may be chance.
+constexpr double kMuch = 0.15;
+
+// A load and what follows from it: whether more than `least` of what arrives adds up is not known of a trace with its
+// own times.
+void add_load(results::Serving& result, const Scenario& scenario, double least) {
   result.load = serving::load_text(scenario);
   const bool is_open = !scenario.concurrency.has_value();
-  result.grows = result.grows && is_open && scenario.rate.has_value();
+  result.grows = result.grows && (result.is_burst || result.growth > least) && is_open && scenario.rate.has_value();
   if (const auto* full = is_open ? result.full_stage() : nullptr) {
     result.warnings.push_back(fmt::format(
         "stage {}: requests come faster than its {} serve{} them; its queue grows as long as they do", full->name,
@@ -185,7 +189,7 @@ void add_load(results::Serving& result, const Scenario& scenario) {
         "requests come faster than they are answered: {:.0f} % of them add up, and times depend on how many are "
         "simulated",
         100.0 * result.growth));
-  } else if (result.grows && result.requests > 1) {
+  } else if (result.grows) {
     result.warnings.emplace_back(
         "all requests come in less time than an answer takes: give more --requests to see times at this rate");
   }
@@ -197,7 +201,7 @@ Result<results::Serving> run_serving(const PreparedServing& prepared, const Scen
   const std::int64_t block_tokens = prepared.deployment->pools.front()->inputs().settings.block_tokens;
   ORRERY_TRY(load, serving::workload_of(scenario, block_tokens));
   ORRERY_TRY(result, serving::simulate(*prepared.deployment, load, prepared.slo, scenario.warm_up, each));
-  add_load(result, scenario);
+  add_load(result, scenario, kMuch);
   return result;
 }
 
@@ -225,10 +229,6 @@ Scenario with_requests(const PreparedServing& prepared, Scenario scenario) {
 Result<results::ServingPoint> serving_probe(const PreparedServing& prepared, const Scenario& scenario, double load) {
   ORRERY_TRY(result, run_serving(prepared, with_load(scenario, load), false));
   return results::ServingPoint{load, std::move(result)};
-}
-
-Result<results::Serving> serve_traffic(const PreparedServing& prepared, const Scenario& scenario) {
-  return run_serving(prepared, with_requests(prepared, scenario), false);
 }
 
 Result<Scenario> with_own_rate(Scenario scenario) {
@@ -284,26 +284,57 @@ Result<LoadTrial> run_trial(const PreparedServing& prepared, const Scenario& pro
                                             stops == Stops::when_missed));
   trial.result = std::move(run.result);
   trial.headroom = std::move(run.headroom);
-  if (trial.result) { add_load(*trial.result, probed); }
+  if (trial.result) { add_load(*trial.result, probed, 0.0); }
   return trial;
+}
+
+// Requests of another run that says more: where answers take so long that too few end while requests arrive, or where
+// few requests add up, which may be chance.
+double requests_to_judge(const results::Serving& result, const Scenario& probed, double load) {
+  constexpr double kStays = 10, kCertain = 0.25, kMore = 4;
+  const auto now = static_cast<double>(*probed.requests);
+  double needed = now;
+  if (result.is_burst || !result.grows) {
+    needed = kStays * result.stay_s * load * static_cast<double>(probed.turns);
+  } else if (result.growth < kCertain) {
+    needed = kMore * now;
+  }
+  const auto most = static_cast<double>(serving::kMostSequences / probed.branches);
+  return std::min({kMostOfProbe, most, needed});
+}
+
+// A run of a load. `is_free`: its number of requests is not given.
+Result<LoadTrial> judged_trial(const PreparedServing& prepared, Scenario probed, double load, Stops stops,
+                               bool is_free) {
+  constexpr int kRounds = 4;
+  ORRERY_TRY(trial, run_trial(prepared, probed, load, stops));
+  for (int round = 1; round < kRounds && is_free && trial.result; ++round) {
+    constexpr double kWorthIt = 1.25;
+    const double needed = requests_to_judge(*trial.result, probed, load);
+    if (needed <= kWorthIt * static_cast<double>(*probed.requests)) { break; }
+    probed.requests = std::llround(needed);
+    auto longer = run_trial(prepared, probed, load, stops);
+    if (!longer) { break; }  // one of the further requests does not fit in a cache
+    trial = std::move(*longer);
+  }
+  return trial;
+}
+
+bool is_free(const Scenario& scenario) {
+  return scenario.rate && !scenario.concurrency && !scenario.requests && scenario.trace.empty();
 }
 
 }  // namespace
 
 Result<LoadTrial> load_trial(const PreparedServing& prepared, const Scenario& scenario, double load, Stops stops) {
-  Scenario probed = with_requests(prepared, with_load(scenario, load));
-  ORRERY_TRY(trial, run_trial(prepared, probed, load, stops));
-  // Answers may take so long that too few end while requests arrive.
-  constexpr double kAnswers = 10;
-  const bool is_free = trial.is_open && !scenario.requests && scenario.trace.empty();
-  if (is_free && trial.result && (!trial.result->grows || trial.result->is_burst)) {
-    const double needed = std::min(kMostOfProbe, kAnswers * trial.result->e2e.mean * load);
-    if (needed > 1.25 * static_cast<double>(*probed.requests)) {
-      probed.requests = std::llround(needed);
-      return run_trial(prepared, probed, load, stops);
-    }
-  }
-  return trial;
+  const Scenario probed = with_load(scenario, load);
+  return judged_trial(prepared, with_requests(prepared, probed), load, stops, is_free(probed));
+}
+
+Result<results::Serving> serve_traffic(const PreparedServing& prepared, const Scenario& scenario) {
+  if (!is_free(scenario)) { return run_serving(prepared, scenario, false); }
+  ORRERY_TRY(trial, judged_trial(prepared, with_requests(prepared, scenario), *scenario.rate, Stops::at_the_end, true));
+  return std::move(*trial.result);
 }
 
 Failure no_load_failure(const results::ServingPoint& lowest, bool counts) {
@@ -344,6 +375,13 @@ Result<results::ServingCurve> goodput_curve(const PreparedServing& prepared, con
   std::sort(curve.points.begin(), curve.points.end(), [](const auto& a, const auto& b) { return a.load < b.load; });
   for (std::size_t i = 0; i < curve.points.size(); ++i) {
     if (curve.points[i].load == bisection.good()) { curve.best = i; }
+  }
+  results::Serving& best = curve.points[*curve.best].result;
+  if (bisection.bad() == 0) { best.warnings.emplace_back("no load that was tried is too high"); }
+  if (best.is_short && !counts) {
+    best.warnings.emplace_back(
+        "too few requests to see whether this rate is answered: they arrive for less than eight times the time of an "
+        "answer");
   }
   return curve;
 }

@@ -125,6 +125,8 @@ struct Serving {
   // chance; all arrive in less time than an answer takes.
   double growth = 0;
   bool grows = false, is_burst = false;
+  bool is_short = false;                        // they arrive for too short a time to say so
+  double stay_s = 0;                            // mean time in the system, of sessions with all their turns
   double kv_peak = 0, prefix_hit_rate = 0;      // hits: of the tokens of prompts
   std::optional<double> prefix_block_hit_rate;  // of the blocks of a trace with block ids, partial last ones included
   std::int64_t preemptions = 0, recomputed_tokens = 0, events = 0;

@@ -203,8 +203,9 @@ class Engine {
   }
   void take_blocks(std::int64_t count);
   void note_blocks(Ticks now);
-  // Blocks of the prompt up to a position are computed in the iteration that is formed, or were loaded.
-  void note_computed(const Sequence& sequence, std::int64_t end, bool is_computed);
+  // Blocks of its prompt, from the first one to a position, are computed in the iteration that is formed, or come with
+  // the request.
+  void note_computed(const Sequence& sequence, std::int64_t first, std::int64_t end, bool is_computed);
   [[nodiscard]] std::int64_t computed_hits(std::span<const std::uint32_t> blocks, std::int64_t hits) const;
   void note_tokens(std::int64_t without_memory = 0);
   // Idle blocks of the request's own that it finds again after a preemption: not overwritten since, and whole.

@@ -74,11 +74,10 @@ std::int64_t Engine::computed_hits(std::span<const std::uint32_t> blocks, std::i
   return hits;
 }
 
-void Engine::note_computed(const Sequence& s, std::int64_t end, bool is_computed) {
+void Engine::note_computed(const Sequence& s, std::int64_t first, std::int64_t end, bool is_computed) {
   if (s.shared == 0) { return; }
   const auto blocks = workload_.blocks_of(workload_.requests[static_cast<std::size_t>(s.request)]);
-  const std::int64_t size = workload_.block_tokens;
-  for (std::int64_t i = s.computed / size; i < std::min(end, s.shared) / size; ++i) {
+  for (std::int64_t i = first; i < std::min(end, s.shared) / workload_.block_tokens; ++i) {
     is_computed_[blocks[static_cast<std::size_t>(i)]] = is_computed;
   }
 }
@@ -168,7 +167,7 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
   }
   take_blocks(offer.own_blocks - offer.left);
   committed_ += whole_blocks(request);
-  note_computed(s, s.computed + offer.tokens, true);
+  note_computed(s, offer.hits, s.computed + offer.tokens, true);
   if (outcome.scheduled < 0) {
     outcome.scheduled = now;
     starts_[started_++ % kStarts] = busy_;
@@ -272,7 +271,7 @@ Engine::Continued Engine::continue_prompts(std::int64_t budget) {
       s.blocks += need;
       take_blocks(need);
     }
-    note_computed(s, s.computed + tokens, true);
+    note_computed(s, s.computed / std::max<std::int64_t>(1, workload_.block_tokens), s.computed + tokens, true);
     planned_.push_back({slot, tokens});
     result.budget -= tokens;
     ++i;
@@ -323,7 +322,10 @@ void Engine::preempt_last() {
   if (s.decodes) {
     stop_decoding(s);
   } else {
-    if (const std::int64_t tokens = planned_tokens(slot); tokens > 0) { note_computed(s, s.computed + tokens, false); }
+    const std::int64_t first = s.computed / std::max<std::int64_t>(1, workload_.block_tokens);
+    if (const std::int64_t tokens = planned_tokens(slot); tokens > 0) {
+      note_computed(s, first, s.computed + tokens, false);
+    }
     std::erase(prefilling_, slot);
     std::erase_if(planned_, [&](const Planned& planned) { return planned.slot == slot; });
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace orrery::serving {
@@ -13,13 +15,24 @@ struct Stay {
   friend bool operator<(const Stay& a, const Stay& b) { return a.from < b.from; }
 };
 
-// Of all, by arrival.
+// Of all requests, or of sessions, whose rate is the load's; by arrival.
 std::vector<Stay> stays_of(const Workload& load, const FleetRun& run) {
   std::vector<Stay> stays;
+  std::unordered_map<std::int32_t, std::size_t> sessions;
+  const bool counts_sessions = !load.following.empty();
   const auto count = static_cast<std::size_t>(load.arriving());
   for (std::size_t i = 0; i < count; ++i) {
     if (run.outcomes[i].refused) { continue; }
-    stays.push_back({seconds_of(load.requests[i].arrival), seconds_of(run.outcomes[i].answered)});
+    const Stay stay = {seconds_of(load.requests[i].arrival), seconds_of(run.outcomes[i].answered)};
+    const std::int32_t session = counts_sessions ? load.requests[i].session : -1;
+    const auto [known, is_new] =
+        session >= 0 ? sessions.try_emplace(session, stays.size()) : std::pair(sessions.end(), true);
+    if (is_new) {
+      stays.push_back(stay);
+      continue;
+    }
+    Stay& whole = stays[known->second];
+    whole = {std::min(whole.from, stay.from), std::max(whole.to, stay.to)};
   }
   std::sort(stays.begin(), stays.end());
   return stays;
@@ -69,17 +82,18 @@ Growth growth_of(const Workload& load, const FleetRun& run) {
   if (stays.empty()) { return growth; }
   const double first = stays.front().from, span = stays.back().from - first;
   const double answer = first_time(stays);
-  growth.is_burst = span < answer;
+  growth.stay = mean_time(stays, stays.size());
+  growth.is_burst = stays.size() > 1 && span < answer;
   constexpr double kAnswers = 8;  // then the system has filled before the second quarter begins
-  if (growth.is_burst || stays.size() < kFewest || span < kAnswers * answer) { return growth; }
+  growth.is_short = !growth.is_burst && (stays.size() < kFewest || span < kAnswers * answer);
+  if (growth.is_burst || growth.is_short) { return growth; }
   const double quarter = span / 4.0;
   const double early = mean_number(stays, first + quarter, quarter);
   const double late = mean_number(stays, first + 3.0 * quarter, quarter);
   const double arrived = static_cast<double>(stays.size()) / 2.0;  // between the middles of the quarters
   const double scatter = std::max(1.0, interval_variation(stays));
-  const double stay = std::min(1.0, mean_time(stays, stays.size()) / quarter);
   growth.part = (late - early) / arrived;
-  growth.chance = std::sqrt(scatter * (early + late) * stay) / arrived;
+  growth.chance = std::sqrt(scatter * 2.0 * early * std::min(1.0, growth.stay / quarter)) / arrived;
   return growth;
 }
 

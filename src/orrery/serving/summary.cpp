@@ -220,6 +220,8 @@ void add_growth(results::Serving& result, const Growth& growth) {
   result.growth = growth.part;
   result.grows = growth.is_certain();
   result.is_burst = growth.is_burst;
+  result.is_short = growth.is_short;
+  result.stay_s = growth.stay;
 }
 
 }  // namespace
