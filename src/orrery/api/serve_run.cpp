@@ -191,7 +191,8 @@ void add_load(results::Serving& result, const Scenario& scenario, double least) 
         100.0 * result.growth));
   } else if (result.grows) {
     result.warnings.emplace_back(
-        "all requests come in less time than an answer takes: give more --requests to see times at this rate");
+        "all that comes does so in less time than an answer (or a session) takes: give more --requests to see times at "
+        "this rate");
   }
 }
 
@@ -308,7 +309,7 @@ Result<LoadTrial> judged_trial(const PreparedServing& prepared, Scenario probed,
                                bool is_free) {
   constexpr int kRounds = 4;
   ORRERY_TRY(trial, run_trial(prepared, probed, load, stops));
-  for (int round = 1; round < kRounds && is_free && trial.result; ++round) {
+  for (int round = 1; round < kRounds && is_free && trial.result && trial.result->meets_slo(); ++round) {
     constexpr double kWorthIt = 1.25;
     const double needed = requests_to_judge(*trial.result, probed, load);
     if (needed <= kWorthIt * static_cast<double>(*probed.requests)) { break; }

@@ -73,9 +73,14 @@ double reading_time(std::uint32_t ranks) {
 }
 
 // With a linear check for duplicate ranks, 16 times as many ranks take 16 times as long; a comparison of all pairs
-// takes up to 256 times as long.
+// takes up to 256 times as long, in every attempt.
 TEST(ReadGroups, time_grows_with_the_ranks_and_not_with_their_square) {
-  EXPECT_LT(reading_time(160'000), 60 * reading_time(10'000));
+  constexpr double kMost = 60;
+  double ratio = 1e9;
+  for (int attempt = 0; attempt < 5 && ratio >= kMost; ++attempt) {
+    ratio = std::min(ratio, reading_time(160'000) / reading_time(10'000));
+  }
+  EXPECT_LT(ratio, kMost);
 }
 
 }  // namespace
