@@ -378,17 +378,13 @@ axes:
         self.assertEqual(self.run_program("explore", "study.yaml", "--db", "r.sqlite")[0], 0)
         self.assertEqual(self.run_program("report", "r.sqlite", "--out", "r.html")[0], 0)
         self.assertLess(os.path.getsize(self.folder / "r.html"), 8e6)
-        for attempt in range(4):  # processor time of the page's main thread
-            page = self.browser(1280)
-            page.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
-            page.get(f"file://{self.folder}/r.html")
-            self.assertEqual(page.execute_script("return document.body.dataset.ready"), "true")
-            self.assertIn("10000 of 10000 points", page.find_element("id", "state").text)
-            metrics = page.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]
-            seconds = {one["name"]: one["value"] for one in metrics}["TaskDuration"]
-            if seconds < 2.0:
-                break
-        self.assertLess(seconds, 2.0)
+        page = self.browser(1280)
+        page.execute_cdp_cmd("Performance.enable", {"timeDomain": "threadTicks"})
+        page.get(f"file://{self.folder}/r.html")
+        self.assertEqual(page.execute_script("return document.body.dataset.ready"), "true")
+        self.assertIn("10000 of 10000 points", page.find_element("id", "state").text)
+        times = {one["name"]: one["value"] for one in page.execute_cdp_cmd("Performance.getMetrics", {})["metrics"]}
+        self.assertLess(times["TaskDuration"], 2.0)  # processor time of the page's main thread, seconds
 
     def test_charts_are_drawn_and_a_filter_selects(self):
         self.write("study.yaml", STUDY)

@@ -35,11 +35,7 @@ Result<void> Search::read_load() {
   scenario.concurrency.reset();
   if (scenario.trace.empty() && !scenario.rate) { scenario.rate = 1.0; }
   ORRERY_TRY(load, serving::workload_of(scenario));
-  if (request_.for_traffic) {
-    const double span = serving::seconds_of(load.requests.back().arrival - load.requests.front().arrival);
-    const auto gaps = static_cast<double>(load.arriving() - 1);
-    traffic_ = scenario.rate.value_or(span > 0.0 ? gaps / span : 1.0);
-  }
+  if (request_.for_traffic) { traffic_ = scenario.rate.value_or(mean_rate(load)); }
   double input = 0, output = 0;
   for (const auto& one : load.requests) {
     input += static_cast<double>(one.input);
@@ -160,7 +156,7 @@ void Search::add_pairs() {
     for (const Shape& decode : shapes_) {
       if (prefill.degrees.pp != decode.degrees.pp || decode.decode_rate <= 0) { continue; }
       std::vector<Pair> ratios;
-      const auto transfer = serving::transfer_of(*prefill.one->pools.front(), *decode.one->pools.front(),
+      const auto transfer = serving::transfer_of(*prefill.deployment->pools.front(), *decode.deployment->pools.front(),
                                                  request_.base.scenario.transfer_by_layer);
       const double sent = input_ * serving::seconds_of(transfer.token);  // time of a request's links
       const double sends = static_cast<double>(transfer.sends) / sent;

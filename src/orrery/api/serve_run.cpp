@@ -174,8 +174,8 @@ namespace {
 // Of what arrives, in a run that is not repeated with more requests: less may be chance.
 constexpr double kMuch = 0.15;
 
-// A load and what follows from it: whether more than `least` of what arrives adds up is not known of a trace with its
-// own times.
+// The load in words, and warnings of what it does not reach. `least`: part of the arrivals that must pile up for an
+// overload. Of a trace with its own times this is not known.
 void add_load(results::Serving& result, const Scenario& scenario, double least) {
   result.load = serving::load_text(scenario);
   const bool is_open = !scenario.concurrency.has_value();
@@ -185,14 +185,15 @@ void add_load(results::Serving& result, const Scenario& scenario, double least) 
         "stage {}: requests come faster than its {} serve{} them; its queue grows as long as they do", full->name,
         full->servers == 1 ? "server" : fmt::format("{} servers", full->servers), full->servers == 1 ? "s" : ""));
   } else if (result.grows && !result.is_burst) {
-    result.warnings.push_back(fmt::format(
-        "requests come faster than they are answered: {:.0f} % of them add up, and times depend on how many are "
-        "simulated",
-        100.0 * result.growth));
+    result.warnings.push_back(
+        fmt::format("{} arrive faster than they are completed: {:.0f} % of them pile up, and the times below depend on "
+                    "how many are simulated",
+                    result.sessions ? "sessions" : "requests", 100.0 * result.growth));
   } else if (result.grows) {
-    result.warnings.emplace_back(
-        "all that comes does so in less time than an answer (or a session) takes: give more --requests to see times at "
-        "this rate");
+    result.warnings.push_back(
+        fmt::format("all {} arrive before the first ones are completed: give more --requests to "
+                    "see the times at this rate",
+                    result.sessions ? "sessions" : "requests"));
   }
 }
 
@@ -218,11 +219,9 @@ Scenario with_load(Scenario scenario, double load) {
   return scenario;
 }
 
-// With the requests of a probe, if their number is not given.
-Scenario with_requests(const PreparedServing& prepared, Scenario scenario) {
-  const bool is_open = scenario.rate && !scenario.concurrency && !scenario.requests && scenario.trace.empty();
-  if (is_open) { scenario.requests = requests_of_probe(scenario, prepared.slo, *scenario.rate); }
-  return scenario;
+// Requests come at a rate, and their number is not given.
+bool is_free(const Scenario& scenario) {
+  return scenario.rate && !scenario.concurrency && !scenario.requests && scenario.trace.empty();
 }
 
 }  // namespace
@@ -235,9 +234,13 @@ Result<results::ServingPoint> serving_probe(const PreparedServing& prepared, con
 Result<Scenario> with_own_rate(Scenario scenario) {
   if (scenario.trace.empty() || scenario.rate || scenario.concurrency) { return scenario; }
   ORRERY_TRY(load, serving::workload_of(scenario));
-  const double span = serving::seconds_of(load.requests.back().arrival - load.requests.front().arrival);
-  scenario.rate = span > 0.0 ? static_cast<double>(load.arriving() - 1) / span : 1.0;
+  scenario.rate = mean_rate(load);
   return scenario;
+}
+
+double mean_rate(const serving::Workload& load) {
+  const double span = serving::seconds_of(load.requests.back().arrival - load.requests.front().arrival);
+  return span > 0.0 ? static_cast<double>(load.arriving() - 1) / span : 1.0;
 }
 
 double load_of(const Scenario& scenario) {
@@ -270,10 +273,6 @@ double offered_tokens(const serving::Workload& load) {
   return last > first ? tokens / serving::seconds_of(last - first) : std::numeric_limits<double>::infinity();
 }
 
-}  // namespace
-
-namespace {
-
 Result<LoadTrial> run_trial(const PreparedServing& prepared, const Scenario& probed, double load, Stops stops) {
   const std::int64_t block_tokens = prepared.deployment->pools.front()->inputs().settings.block_tokens;
   ORRERY_TRY(work, serving::workload_of(probed, block_tokens));
@@ -290,7 +289,7 @@ Result<LoadTrial> run_trial(const PreparedServing& prepared, const Scenario& pro
 }
 
 // Requests of another run that says more: where answers take so long that too few end while requests arrive, or where
-// few requests add up, which may be chance.
+// few requests pile up, which may be chance.
 double requests_to_judge(const results::Serving& result, const Scenario& probed, double load) {
   constexpr double kStays = 10, kCertain = 0.25, kMore = 4;
   const auto now = static_cast<double>(*probed.requests);
@@ -304,12 +303,13 @@ double requests_to_judge(const results::Serving& result, const Scenario& probed,
   return std::min({kMostOfProbe, most, needed});
 }
 
-// A run of a load. `is_free`: its number of requests is not given.
-Result<LoadTrial> judged_trial(const PreparedServing& prepared, Scenario probed, double load, Stops stops,
-                               bool is_free) {
-  constexpr int kRounds = 4;
+// A run of a load; of as many requests as it takes to judge it, if their number is not given.
+Result<LoadTrial> judged_trial(const PreparedServing& prepared, Scenario probed, double load, Stops stops) {
+  if (!is_free(probed)) { return run_trial(prepared, probed, load, stops); }
+  probed.requests = requests_of_probe(probed, prepared.slo, load);
   ORRERY_TRY(trial, run_trial(prepared, probed, load, stops));
-  for (int round = 1; round < kRounds && is_free && trial.result && trial.result->meets_slo(); ++round) {
+  constexpr int kRounds = 4;
+  for (int round = 1; round < kRounds && trial.result && trial.result->meets_slo(); ++round) {
     constexpr double kWorthIt = 1.25;
     const double needed = requests_to_judge(*trial.result, probed, load);
     if (needed <= kWorthIt * static_cast<double>(*probed.requests)) { break; }
@@ -321,20 +321,15 @@ Result<LoadTrial> judged_trial(const PreparedServing& prepared, Scenario probed,
   return trial;
 }
 
-bool is_free(const Scenario& scenario) {
-  return scenario.rate && !scenario.concurrency && !scenario.requests && scenario.trace.empty();
-}
-
 }  // namespace
 
 Result<LoadTrial> load_trial(const PreparedServing& prepared, const Scenario& scenario, double load, Stops stops) {
-  const Scenario probed = with_load(scenario, load);
-  return judged_trial(prepared, with_requests(prepared, probed), load, stops, is_free(probed));
+  return judged_trial(prepared, with_load(scenario, load), load, stops);
 }
 
 Result<results::Serving> serve_traffic(const PreparedServing& prepared, const Scenario& scenario) {
   if (!is_free(scenario)) { return run_serving(prepared, scenario, false); }
-  ORRERY_TRY(trial, judged_trial(prepared, with_requests(prepared, scenario), *scenario.rate, Stops::at_the_end, true));
+  ORRERY_TRY(trial, judged_trial(prepared, scenario, *scenario.rate, Stops::at_the_end));
   return std::move(*trial.result);
 }
 
@@ -349,8 +344,8 @@ Failure no_load_failure(const results::ServingPoint& lowest, bool counts) {
   if (const auto* full = counts ? nullptr : lowest.result.full_stage()) {
     reached += fmt::format("{}stage {} is full", reached.empty() ? "" : ", ", full->name);
   } else if (reached.empty() && !counts && lowest.result.grows) {
-    reached = lowest.result.is_burst ? "all requests come in less time than an answer takes; give more requests"
-                                     : "requests come faster than they are answered";
+    reached = lowest.result.is_burst ? "all requests arrive before the first ones are completed; give more"
+                                     : "requests arrive faster than they are completed";
   }
   Failure failure{{{{{}, 0, 0, "--slo"},
                     fmt::format("no load meets it; nearest, at {} {}: {}", fmt::format("{:.4g}", lowest.load),
@@ -378,11 +373,13 @@ Result<results::ServingCurve> goodput_curve(const PreparedServing& prepared, con
     if (curve.points[i].load == bisection.good()) { curve.best = i; }
   }
   results::Serving& best = curve.points[*curve.best].result;
-  if (bisection.bad() == 0) { best.warnings.emplace_back("no load that was tried is too high"); }
+  if (bisection.bad() == 0) {
+    best.warnings.emplace_back("no load that was tried is too high: more may be within the SLO");
+  }
   if (best.is_short && !counts) {
     best.warnings.emplace_back(
-        "too few requests to see whether this rate is answered: they arrive for less than eight times the time of an "
-        "answer");
+        "too few requests to tell whether the engines keep up: they arrive within eight times the time that the first "
+        "answers take");
   }
   return curve;
 }

@@ -93,6 +93,9 @@ enum class Stops : std::uint8_t { when_missed, at_the_end };
 // The rate, or the number of clients, of the scenario; 1 request per second if it has neither.
 [[nodiscard]] double load_of(const serving::Scenario& scenario);
 
+// Of the arrivals, per second; 1 if all come at once.
+[[nodiscard]] double mean_rate(const serving::Workload& load);
+
 // With the mean rate of a trace, if the scenario has no other load.
 [[nodiscard]] Result<serving::Scenario> with_own_rate(serving::Scenario scenario);
 

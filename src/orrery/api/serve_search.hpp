@@ -22,8 +22,8 @@ using serving::EngineSettings;
 // Engines of one kind that fit, and what one of them can do by its prices alone.
 struct Shape {
   Degrees degrees;
-  double prefill_rate = 0, decode_rate = 0;  // requests per second
-  std::shared_ptr<serving::Deployment> one;  // of one engine
+  double prefill_rate = 0, decode_rate = 0;         // requests per second
+  std::shared_ptr<serving::Deployment> deployment;  // of one engine
 };
 
 // The unit that is simulated, and how often the devices hold it.

@@ -136,9 +136,7 @@ RC_GTEST_PROP(Autoscale, a_prefill_engine_is_on_until_it_has_sent_its_requests, 
   }
   for (std::size_t i = 0; i < 3; ++i) { busy += run.engines[i].busy_s; }
   const double at_once = static_cast<double>(pools.options.transfer.sends);
-  if (pools.options.transfer.layers == 0) {
-    RC_ASSERT(run.autoscaled[0].engine_seconds * at_once >= sent * (1 - 1e-9));
-  }
+  RC_ASSERT(run.autoscaled[0].engine_seconds * at_once >= sent * (1 - 1e-9));
   RC_ASSERT(run.autoscaled[0].engine_seconds >= busy * (1 - 1e-9));
 }
 

@@ -335,7 +335,12 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
 
 namespace {
 
-constexpr double kBusy = 0.9;  // part of the time from which on servers and links limit a deployment
+// A warning where something is busy nearly all the time: "what" it does, how much of the time, and what follows.
+void warn_if_busy(results::Serving& result, double part, const std::string& what, const std::string& follows) {
+  constexpr double kBusy = 0.9;
+  if (part < kBusy) { return; }
+  result.warnings.push_back(fmt::format("{} {:.0f} % of the time{}", what, 100.0 * part, follows));
+}
 
 // How busy the servers of a pool's engines are: the first pool's with prompts, the last one's with answers.
 void add_servers(results::Serving& result, std::size_t p, const EngineSettings& settings, double tokenised_s,
@@ -348,10 +353,9 @@ void add_servers(results::Serving& result, std::size_t p, const EngineSettings& 
     pool.streaming = settings.token_host.value() * streamed / engines;
   }
   const auto warn = [&](double part, const char* what, const char* setting, Seconds host) {
-    if (part < kBusy) { return; }
-    result.warnings.push_back(fmt::format(
-        "the server of {} {} tokens {:.0f} % of the time ({} {}): it limits the deployment, not the GPUs",
-        engines > 1.0 ? "each engine" : "the engine", what, 100.0 * part, setting, config::format_seconds(host)));
+    warn_if_busy(
+        result, part, fmt::format("the server of {} {} tokens", engines > 1.0 ? "each engine" : "the engine", what),
+        fmt::format(" ({} {}): it limits the deployment, not the GPUs", setting, config::format_seconds(host)));
   };
   warn(pool.tokenising, "encodes", "prompt_host", settings.prompt_host);
   warn(pool.streaming, "streams", "token_host", settings.token_host);
@@ -364,17 +368,16 @@ void add_links(results::Serving& result, std::size_t p, const TransferPolicy& tr
   const double at_once = engines * real(p == 0 ? transfer.sends : transfer.receives);
   results::ServingPool& pool = result.pools[p];
   pool.transferring = transferred_s / (at_once * result.duration_s);
-  if (pool.transferring < kBusy) { return; }
-  result.warnings.push_back(
-      fmt::format("the links of each {} engine {} keys and values {:.0f} % of the time: they limit the deployment",
-                  pool.name, p == 0 ? "send" : "receive", 100.0 * pool.transferring));
+  const char* const does = p == 0 ? "send" : "receive";
+  warn_if_busy(result, pool.transferring,
+               fmt::format("the links of each {} engine {} keys and values", pool.name, does),
+               ": they limit the deployment");
 }
 
 void add_store(results::Serving& result) {
   for (const auto& tier : result.tiers) {
-    if (tier.busy.value_or(0.0) < kBusy) { continue; }
-    result.warnings.push_back(fmt::format(
-        "the {} store reads and writes {:.0f} % of the time: it limits the deployment", tier.name, 100.0 * *tier.busy));
+    warn_if_busy(result, tier.busy.value_or(0.0), fmt::format("the {} store reads and writes", tier.name),
+                 ": it limits the deployment");
   }
 }
 

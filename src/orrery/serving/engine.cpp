@@ -42,7 +42,6 @@ Engine::Engine(const EngineSettings& settings, const EngineShape& shape, StepPri
       phases_(static_cast<std::size_t>(settings.block_tokens)),
       prefixes_(settings.prefix_cache ? workload.number_of_ids() : 0, tier_blocks(shape, workload)),
       is_end_(settings.prefix_cache ? workload.number_of_ids() : 0),
-      is_computed_(is_end_.size(), true),
       unit_blocks_(blocks_of(workload.block_tokens)) {
   ORRERY_ASSERT(shape.tiers.size() <= kTiers);
   links_.assign(shape.tiers.size(), std::vector<Ticks>(static_cast<std::size_t>(shape.ranks), 0));

@@ -203,10 +203,9 @@ class Engine {
   }
   void take_blocks(std::int64_t count);
   void note_blocks(Ticks now);
-  // Blocks of its prompt, from the first one to a position, are computed in the iteration that is formed, or come with
-  // the request.
-  void note_computed(const Sequence& sequence, std::int64_t first, std::int64_t end, bool is_computed);
-  [[nodiscard]] std::int64_t computed_hits(std::span<const std::uint32_t> blocks, std::int64_t hits) const;
+  // Whole blocks of the prefix cache that end between two positions of its prompt.
+  [[nodiscard]] std::span<const std::uint32_t> shared_blocks(const Sequence& sequence, std::int64_t from,
+                                                             std::int64_t to) const;
   void note_tokens(std::int64_t without_memory = 0);
   // Idle blocks of the request's own that it finds again after a preemption: not overwritten since, and whole.
   [[nodiscard]] std::int64_t left_blocks(const Waiting& waiting, std::int64_t shared) const;
@@ -311,7 +310,6 @@ class Engine {
   std::vector<std::vector<Ticks>> links_;  // [tier][rank]: when it is free
   std::vector<Ticks> arrives_;             // [block id]: when a load brings it; empty: no tiers
   std::vector<bool> is_end_;               // [block id]: a prompt that was computed ends in this partial block
-  std::vector<bool> is_computed_;          // [block id]: if it is on the device, it has its keys and values
   std::int64_t unit_blocks_ = 1;           // engine blocks of a block of the prefix cache
 
   std::int64_t step_ = 0;         // decode steps so far

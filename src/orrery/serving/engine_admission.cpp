@@ -35,8 +35,7 @@ Engine::Offer Engine::offer_of(const Waiting& waiting, std::int64_t budget) cons
     offer.units =
         std::min<std::int64_t>(static_cast<std::int64_t>(blocks.size()), request.input / workload_.block_tokens);
     const auto shareable = blocks.first(static_cast<std::size_t>(offer.units));
-    const std::int64_t found = waiting.held > 0 ? hits_of_holder(shareable, waiting.held) : prefixes_.hits(shareable);
-    const std::int64_t hits = computed_hits(shareable, found);
+    const std::int64_t hits = waiting.held > 0 ? hits_of_holder(shareable, waiting.held) : prefixes_.hits(shareable);
     offer.hits = hits;
     offer.hit_tokens = std::min(hits * workload_.block_tokens, target - 1);
     // Blocks behind a miss may be held as well; they are not in memory twice. Idle ones count as free memory.
@@ -64,22 +63,11 @@ Engine::Offer Engine::offer_of(const Waiting& waiting, std::int64_t budget) cons
   return offer;
 }
 
-// Of the leading blocks that are cached: those before the first that another request has yet to compute. What is not
-// on the device comes from a tier, and was computed.
-std::int64_t Engine::computed_hits(std::span<const std::uint32_t> blocks, std::int64_t hits) const {
-  for (std::int64_t i = 0; i < hits; ++i) {
-    const std::uint32_t id = blocks[static_cast<std::size_t>(i)];
-    if (prefixes_.on_device(id) && !is_computed_[id]) { return i; }
-  }
-  return hits;
-}
-
-void Engine::note_computed(const Sequence& s, std::int64_t first, std::int64_t end, bool is_computed) {
-  if (s.shared == 0) { return; }
+std::span<const std::uint32_t> Engine::shared_blocks(const Sequence& s, std::int64_t from, std::int64_t to) const {
+  if (s.shared <= from) { return {}; }
+  const std::int64_t size = workload_.block_tokens, first = from / size, last = std::min(to, s.shared) / size;
   const auto blocks = workload_.blocks_of(workload_.requests[static_cast<std::size_t>(s.request)]);
-  for (std::int64_t i = first; i < std::min(end, s.shared) / workload_.block_tokens; ++i) {
-    is_computed_[blocks[static_cast<std::size_t>(i)]] = is_computed;
-  }
+  return blocks.subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(last - first));
 }
 
 // At least one token is computed.
@@ -148,10 +136,8 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
   if (offer.units > 0) {
     const std::int64_t held = prefixes_.held();
     const auto blocks = workload_.blocks_of(request).first(static_cast<std::size_t>(offer.units));
-    for (const std::uint32_t id : blocks.subspan(static_cast<std::size_t>(offer.hits))) {
-      if (!prefixes_.on_device(id)) { is_computed_[id] = false; }
-    }
     prefixes_.acquire(blocks);
+    prefixes_.set_computed(shared_blocks(s, 0, s.computed + offer.tokens));  // in the iteration that is formed
     take_blocks((prefixes_.held() - held) * unit_blocks_);
     if (waiting.held > 0) {  // the sequence holds them now
       prefixes_.release(blocks.first(static_cast<std::size_t>(waiting.held)));
@@ -167,7 +153,6 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
   }
   take_blocks(offer.own_blocks - offer.left);
   committed_ += whole_blocks(request);
-  note_computed(s, offer.hits, s.computed + offer.tokens, true);
   if (outcome.scheduled < 0) {
     outcome.scheduled = now;
     starts_[started_++ % kStarts] = busy_;
@@ -271,7 +256,7 @@ Engine::Continued Engine::continue_prompts(std::int64_t budget) {
       s.blocks += need;
       take_blocks(need);
     }
-    note_computed(s, s.computed / std::max<std::int64_t>(1, workload_.block_tokens), s.computed + tokens, true);
+    prefixes_.set_computed(shared_blocks(s, s.computed, s.computed + tokens));
     planned_.push_back({slot, tokens});
     result.budget -= tokens;
     ++i;
@@ -322,10 +307,7 @@ void Engine::preempt_last() {
   if (s.decodes) {
     stop_decoding(s);
   } else {
-    const std::int64_t first = s.computed / std::max<std::int64_t>(1, workload_.block_tokens);
-    if (const std::int64_t tokens = planned_tokens(slot); tokens > 0) {
-      note_computed(s, first, s.computed + tokens, false);
-    }
+    prefixes_.set_computed(shared_blocks(s, s.computed, s.computed + planned_tokens(slot)), false);
     std::erase(prefilling_, slot);
     std::erase_if(planned_, [&](const Planned& planned) { return planned.slot == slot; });
   }

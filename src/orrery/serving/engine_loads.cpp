@@ -19,8 +19,8 @@ bool Engine::begin_load(const Waiting& head, const Offer& offer, Ticks now) {
   ++totals_.loads;
   totals_.load_wait_s += seconds_of(ready - now);
   const std::int64_t before = prefixes_.held();
-  for (const std::uint32_t id : blocks) { is_computed_[id] = true; }
   prefixes_.acquire(blocks);
+  prefixes_.set_computed(blocks);
   take_blocks((prefixes_.held() - before) * unit_blocks_);
   committed_ += whole_blocks(request);
   Waiting waiting = head;
@@ -71,7 +71,7 @@ void Engine::finish_loads(Ticks now) {
 // Leading blocks of a request that has loaded some: those that it holds, and what follows on the device.
 std::int64_t Engine::hits_of_holder(std::span<const std::uint32_t> blocks, std::int64_t held) const {
   auto hits = static_cast<std::size_t>(held);
-  while (hits < blocks.size() && prefixes_.on_device(blocks[hits]) && arrives_[blocks[hits]] <= start_) { ++hits; }
+  while (hits < blocks.size() && prefixes_.is_ready(blocks[hits]) && arrives_[blocks[hits]] <= start_) { ++hits; }
   return static_cast<std::int64_t>(hits);
 }
 

@@ -25,7 +25,12 @@ using Dues = std::priority_queue<Due, std::vector<Due>, std::greater<>>;
 class FleetSimulation {
  public:
   FleetSimulation(Workload& load, const std::vector<Pool>& pools, const FleetOptions& options)
-      : load_(load), options_(options), admission_(options.admission), stations_(options.stations, load, options.seed) {
+      : load_(load),
+        options_(options),
+        admission_(options.admission),
+        stations_(options.stations, load, options.seed),
+        transfers_(options.transfer, static_cast<std::size_t>(pools.front().replicas),
+                   static_cast<std::size_t>(pools.back().replicas)) {
     arriving_ = load.arriving();
     run_.outcomes.resize(load.requests.size());
     std::int32_t first = 0;
@@ -38,7 +43,6 @@ class FleetSimulation {
       first += static_cast<std::int32_t>(pool.replicas);
     }
     scheduled_.assign(static_cast<std::size_t>(first), kNever);
-    transfers_.emplace(options.transfer, fronts_.front().size(), fronts_.back().size());
     for (const Following& following : load.following) { waits_for_.push_back(following.waits_for); }
   }
 
@@ -57,7 +61,7 @@ class FleetSimulation {
     for (Front& front : fronts_) { front.scaler().begin(next_arrival()); }
     for (;;) {
       const Ticks arrival = next_arrival();
-      const Ticks transfer = transfers_->next();
+      const Ticks transfer = transfers_.next();
       const Ticks engine = engines_.empty() ? kNever : engines_.top().at;
       const Ticks station = stations_.next();
       const Ticks prompt = prompts_.empty() ? kNever : prompts_.top().at;
@@ -94,7 +98,7 @@ class FleetSimulation {
       run_.autoscaled.push_back(front.scaler().totals(run_.end));
       run_.tokenised_s.push_back(seconds_of(front.tokenised()));
     }
-    run_.transferred_s = seconds_of(transfers_->busy());
+    run_.transferred_s = seconds_of(transfers_.busy());
     run_.stations = stations_.totals();
     if (store_) {
       run_.store_peak = real(store_->peak()) / real(store_->capacity());
@@ -343,14 +347,14 @@ class FleetSimulation {
     Front& decode = fronts_.back();
     const std::size_t to = decode.choose(r, 0, now);
     decode.begin_coming(to, r);
-    const Ticks at = transfers_->begin(request, r.input, engine, to, outcome.scheduled, now);
+    const Ticks at = transfers_.begin(request, r.input, engine, to, outcome.scheduled, now);
     run_.transfer_s += seconds_of(at - now);
   }
 
   void take_transfers(Ticks now) {
     Front &prefill = fronts_.front(), &decode = fronts_.back();
     taken_.clear();
-    while (transfers_->next() == now) { taken_.push_back(transfers_->take()); }
+    while (transfers_.next() == now) { taken_.push_back(transfers_.take()); }
     for (const Transfer& transfer : taken_) {
       prefill.engine(transfer.from).sent(transfer.request, now);
       woken_.push_back(transfer.from);
@@ -374,10 +378,10 @@ class FleetSimulation {
   std::optional<RemoteStore> store_;  // before the engines that refer to it
   std::vector<Front> fronts_;
   Stations stations_;
+  Transfers transfers_;
   Dues timed_, prompts_, engines_;
   Dues answers_;  // requests whose last token is on its way
   std::vector<Ticks> scheduled_;
-  std::optional<Transfers> transfers_;
   std::vector<Transfer> taken_;  // that end now
   std::vector<std::size_t> woken_;
   std::vector<std::int32_t> waits_for_;  // [request], if some follow others

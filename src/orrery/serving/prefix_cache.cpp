@@ -7,7 +7,7 @@ namespace orrery::serving {
 std::int64_t PrefixCache::hits(std::span<const std::uint32_t> blocks) const {
   std::int64_t count = 0;
   for (const std::uint32_t id : blocks) {
-    if (!is_local(id) && !is_stored(id)) { break; }
+    if ((!is_local(id) && !is_stored(id)) || is_pending(id)) { break; }
     ++count;
   }
   return count;
@@ -16,7 +16,7 @@ std::int64_t PrefixCache::hits(std::span<const std::uint32_t> blocks) const {
 std::int64_t PrefixCache::local_hits(std::span<const std::uint32_t> blocks) const {
   std::int64_t count = 0;
   for (const std::uint32_t id : blocks) {
-    if (!is_local(id)) { break; }
+    if (!is_local(id) || is_pending(id)) { break; }
     ++count;
   }
   return count;
@@ -63,11 +63,19 @@ void PrefixCache::acquire(std::span<const std::uint32_t> blocks) {
   for (const std::uint32_t id : blocks) {
     Entry& entry = entries_[id];
     if (entry.holders == 0) {
+      entry.is_computed = entry.is_computed && entry.place == 0;
       if (entry.place != kNowhere) { unlink(id); }
       entry.place = 0;
       ++held_;
     }
     ++entry.holders;
+  }
+}
+
+void PrefixCache::set_computed(std::span<const std::uint32_t> blocks, bool is_computed) {
+  for (const std::uint32_t id : blocks) {
+    ORRERY_ASSERT(entries_[id].holders > 0);
+    entries_[id].is_computed = is_computed;
   }
 }
 
@@ -77,7 +85,11 @@ void PrefixCache::release(std::span<const std::uint32_t> blocks) {
     ORRERY_ASSERT(entry.holders > 0);
     if (--entry.holders > 0) { continue; }
     --held_;
-    append(blocks[i], 0);
+    if (entry.is_computed) {
+      append(blocks[i], 0);
+    } else {
+      entry.place = kNowhere;
+    }
   }
 }
 

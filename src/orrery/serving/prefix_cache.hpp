@@ -2,6 +2,8 @@
 // block that was released first is evicted first, and of one request the tail before the head. An evicted block goes to
 // the first tier below the device; what a full tier evicts goes to the next one. A block is in one place at a time, and
 // perhaps in a store that engines share besides, which then is the last tier.
+//
+// A block that is held need not be computed yet. Others find it when it is, and one that nobody computes is not kept.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +24,23 @@ class PrefixCache {
   // Requires a tier.
   void share(const RemoteStore& store) { store_ = &store; }
 
-  // Number of leading blocks that are cached, on the device or in a tier; local: without the shared store.
+  // Number of leading blocks that are computed, on the device or in a tier; local: without the shared store.
   [[nodiscard]] std::int64_t hits(std::span<const std::uint32_t> blocks) const;
   [[nodiscard]] std::int64_t local_hits(std::span<const std::uint32_t> blocks) const;
   [[nodiscard]] bool on_device(std::uint32_t id) const { return entries_[id].place == 0; }
+  [[nodiscard]] bool is_ready(std::uint32_t id) const { return on_device(id) && entries_[id].is_computed; }
   // Of these, those in a tier.
   [[nodiscard]] std::int64_t in_tier(std::span<const std::uint32_t> blocks, std::size_t tier) const;
 
   // Of these, those that requests hold.
   [[nodiscard]] std::int64_t held_among(std::span<const std::uint32_t> blocks) const;
 
-  // Holds blocks on the device; those that are not cached are added, those in tiers leave them.
+  // Holds blocks on the device. Those that are not there yet, also if they are in a tier, which they leave, are to be
+  // computed or loaded.
   void acquire(std::span<const std::uint32_t> blocks);
-  // Releases held blocks; they stay cached.
+  // That held blocks have their keys and values, or do not get them.
+  void set_computed(std::span<const std::uint32_t> blocks, bool is_computed = true);
+  // Releases held blocks; those that are computed stay cached.
   void release(std::span<const std::uint32_t> blocks);
   // Evicts the block that was released first. Requires idle() > 0.
   void evict();
@@ -51,6 +57,7 @@ class PrefixCache {
     std::uint32_t previous = kNone, next = kNone;  // in the order of release
     std::int32_t holders = 0;
     std::int16_t place = kNowhere;  // 0: on the device; then tiers
+    bool is_computed = false;
   };
   struct Place {
     std::uint32_t first = kNone, last = kNone;
@@ -60,6 +67,7 @@ class PrefixCache {
   void append(std::uint32_t id, std::size_t place);
 
   [[nodiscard]] bool is_local(std::uint32_t id) const { return entries_[id].place != kNowhere; }
+  [[nodiscard]] bool is_pending(std::uint32_t id) const { return on_device(id) && !entries_[id].is_computed; }
   [[nodiscard]] bool is_stored(std::uint32_t id) const { return store_ != nullptr && store_->has(id); }
 
   std::vector<Entry> entries_;

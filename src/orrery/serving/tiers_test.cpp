@@ -1,10 +1,12 @@
 // Laws of tiers of the prefix cache, of a store that engines share, and of loads.
 #include <algorithm>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "orrery/serving/prefix_cache.hpp"
 #include "orrery/serving/remote_store.hpp"
 #include "orrery/serving/test_cases.hpp"
 
@@ -12,6 +14,25 @@ namespace orrery::serving::tiers_test {
 
 using engine_test::random_case;
 using engine_test::RandomCase;
+
+// Held by a request that computes it, a block is found when it has been computed. If that never happens, nothing is
+// kept, neither on the device nor in a tier.
+TEST(PrefixCache, a_block_that_nobody_computes_is_not_kept) {
+  const std::vector<std::uint32_t> blocks = {0, 1, 2};
+  PrefixCache cache(3, {10});
+  cache.acquire(blocks);
+  EXPECT_EQ(cache.hits(blocks), 0);
+  cache.set_computed(std::span(blocks).first(2));
+  EXPECT_EQ(cache.hits(blocks), 2);
+  cache.release(blocks);
+  EXPECT_EQ(cache.idle(), 2);
+  cache.evict();
+  cache.evict();
+  EXPECT_EQ(cache.in_tier(blocks, 0), 2);
+  EXPECT_EQ(cache.hits(blocks), 2);
+  cache.acquire(blocks);  // from the tier: to be loaded
+  EXPECT_EQ(cache.hits(blocks), 0);
+}
 
 // Tiers without room change nothing, bit for bit.
 RC_GTEST_PROP(Tiers, tiers_of_no_size_are_no_tiers, ()) {
