@@ -179,17 +179,19 @@ constexpr double kMuch = 0.15;
 void add_load(results::Serving& result, const Scenario& scenario, double least) {
   result.load = serving::load_text(scenario);
   const bool is_open = !scenario.concurrency.has_value();
-  result.grows = result.grows && (result.is_burst || result.growth > least) && is_open && scenario.rate.has_value();
+  const results::ServingGrowth& growth = result.growth;
+  const bool is_enough = growth.is_certain() && (growth.is_burst || growth.part > least);
+  result.overloaded = is_open && scenario.rate && is_enough;
   if (const auto* full = is_open ? result.full_stage() : nullptr) {
     result.warnings.push_back(fmt::format(
         "stage {}: requests come faster than its {} serve{} them; its queue grows as long as they do", full->name,
         full->servers == 1 ? "server" : fmt::format("{} servers", full->servers), full->servers == 1 ? "s" : ""));
-  } else if (result.grows && !result.is_burst) {
+  } else if (result.overloaded && !growth.is_burst) {
     result.warnings.push_back(
         fmt::format("{} arrive faster than they are completed: {:.0f} % of them pile up, and the times below depend on "
                     "how many are simulated",
-                    result.sessions ? "sessions" : "requests", 100.0 * result.growth));
-  } else if (result.grows) {
+                    result.sessions ? "sessions" : "requests", 100.0 * growth.part));
+  } else if (result.overloaded) {
     result.warnings.push_back(
         fmt::format("all {} arrive before the first ones are completed: give more --requests to "
                     "see the times at this rate",
@@ -294,9 +296,9 @@ double requests_to_judge(const results::Serving& result, const Scenario& probed,
   constexpr double kStays = 10, kCertain = 0.25, kMore = 4;
   const auto now = static_cast<double>(*probed.requests);
   double needed = now;
-  if (result.is_burst || !result.grows) {
-    needed = kStays * result.stay_s * load * static_cast<double>(probed.turns);
-  } else if (result.growth < kCertain) {
+  if (result.growth.is_burst || !result.overloaded) {
+    needed = kStays * result.growth.stay_s * load * static_cast<double>(probed.turns);
+  } else if (result.growth.part < kCertain) {
     needed = kMore * now;
   }
   const auto most = static_cast<double>(serving::kMostSequences / probed.branches);
@@ -343,9 +345,9 @@ Failure no_load_failure(const results::ServingPoint& lowest, bool counts) {
   }
   if (const auto* full = counts ? nullptr : lowest.result.full_stage()) {
     reached += fmt::format("{}stage {} is full", reached.empty() ? "" : ", ", full->name);
-  } else if (reached.empty() && !counts && lowest.result.grows) {
-    reached = lowest.result.is_burst ? "all requests arrive before the first ones are completed; give more"
-                                     : "requests arrive faster than they are completed";
+  } else if (reached.empty() && !counts && lowest.result.overloaded) {
+    reached = lowest.result.growth.is_burst ? "all requests arrive before the first ones are completed; give more"
+                                            : "requests arrive faster than they are completed";
   }
   Failure failure{{{{{}, 0, 0, "--slo"},
                     fmt::format("no load meets it; nearest, at {} {}: {}", fmt::format("{:.4g}", lowest.load),
@@ -376,7 +378,7 @@ Result<results::ServingCurve> goodput_curve(const PreparedServing& prepared, con
   if (bisection.bad() == 0) {
     best.warnings.emplace_back("no load that was tried is too high: more may be within the SLO");
   }
-  if (best.is_short && !counts) {
+  if (best.growth.is_short && !counts) {
     best.warnings.emplace_back(
         "too few requests to tell whether the engines keep up: they arrive within eight times the time that the first "
         "answers take");

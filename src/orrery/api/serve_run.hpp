@@ -63,7 +63,7 @@ struct PreparedServing {
 // Whether the service level is met, and what arrives is answered: the queue in front of a full stage after the answer
 // grows, though no first token waits for it, and a batch or a queue may grow within the service level.
 [[nodiscard]] inline bool carries(const results::Serving& result, bool is_open) {
-  return result.meets_slo() && !(is_open && (result.full_stage() != nullptr || result.grows));
+  return result.meets_slo() && !(is_open && (result.full_stage() != nullptr || result.overloaded));
 }
 
 // Whether a load meets the service level. A run that misses it is stopped as soon as that is certain.

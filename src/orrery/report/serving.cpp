@@ -252,7 +252,7 @@ std::string serving_curve_text(const results::ServingCurve& curve, TextStyle sty
     std::string slo = s.slo.empty()    ? ""
                       : !s.meets_slo() ? "missed"
                       : full           ? full->name + " is full"
-                      : s.grows        ? "overloaded"
+                      : s.overloaded   ? "overloaded"
                                        : "met";
     if (curve.best == i) { slo += " <- highest"; }
     table.row({fmt::format("{:.4g}", load), time(s.ttft.p50), time(s.ttft.p99), time(s.tpot.p50), time(s.tpot.p99),

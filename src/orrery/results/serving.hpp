@@ -104,6 +104,20 @@ struct ServingRange {
   double p10 = 1, p90 = 1;
 };
 
+// Whether the number of requests in the system grows as long as requests arrive. A service level need not show it: a
+// batch fills slowly, and a limit on the time per token is met while a queue of prompts grows. Of sessions, their
+// number.
+struct ServingGrowth {
+  double part = 0;        // of the requests that arrive, that are not completed but pile up
+  double chance = 0;      // standard deviation of `part` if nothing grows
+  bool is_burst = false;  // all arrive in less time than the first ones take: nothing can be said about their rate
+  bool is_short = false;  // they arrive for less than eight times that: it is not known whether anything grows
+  double stay_s = 0;      // mean time in the system; of sessions, from the first turn to the last answer
+
+  // Beyond chance, and by more than 2 %.
+  [[nodiscard]] bool is_certain() const { return is_burst || (part > 0.02 && part > 3.0 * chance); }
+};
+
 struct Serving {
   std::string model, cluster, load;
   bool sessions = false;  // a rate counts sessions
@@ -121,12 +135,8 @@ struct Serving {
   double output_tokens_per_s = 0, total_tokens_per_s = 0, requests_per_s = 0, goodput_rps = 0;
   std::vector<ServiceLevel> slo;
   double mean_in_system = 0;
-  // Of an open loop, if its rate is constant: part of what arrives by which the number in the system grows; beyond
-  // chance; all arrive in less time than an answer takes.
-  double growth = 0;
-  bool grows = false, is_burst = false;
-  bool is_short = false;                        // they arrive for too short a time to say so
-  double stay_s = 0;                            // mean time in the system, of sessions with all their turns
+  ServingGrowth growth;     // of an open loop
+  bool overloaded = false;  // requests arrive faster than they are completed, or all before the first ones are
   double kv_peak = 0, prefix_hit_rate = 0;      // hits: of the tokens of prompts
   std::optional<double> prefix_block_hit_rate;  // of the blocks of a trace with block ids, partial last ones included
   std::int64_t preemptions = 0, recomputed_tokens = 0, events = 0;

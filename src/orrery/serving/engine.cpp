@@ -179,18 +179,13 @@ void Engine::plan(Ticks now) {
   wait_left_ = 0;
   if (mixes) { preempted = make_room_for_decodes(); }
   const std::int64_t budget = token_budget(settings_, shape_) - (mixes ? decodes_ : 0);
-  if (mixes && decodes_ > 0) {
-    const std::int64_t grown = growing(step_);  // taken when the iteration ends; prompts must leave them
-    used_ += grown;
-    const Continued prompts = continue_prompts(budget);
-    preempted = preempted || prompts.preempted || prompts.budget < 0;
-    if (!preempted && !settled) { admit_waiting(prompts.budget, now); }
-    used_ -= grown;
-  } else {
-    const Continued prompts = continue_prompts(budget);
-    preempted = preempted || prompts.preempted || prompts.budget < 0;
-    if (!preempted && !settled) { admit_waiting(prompts.budget, now); }
-  }
+  // Taken by decoding sequences when the iteration ends; prompts must leave them.
+  const std::int64_t grown = mixes && decodes_ > 0 ? growing(step_) : 0;
+  used_ += grown;
+  const Continued prompts = continue_prompts(budget);
+  preempted = preempted || prompts.preempted || prompts.budget < 0;
+  if (!preempted && !settled) { admit_waiting(prompts.budget, now); }
+  used_ -= grown;
   note_tokens();
   if (!planned_.empty()) {
     start_mixed(now, mixes && decodes_ > 0);

@@ -75,14 +75,14 @@ double interval_variation(const std::vector<Stay>& stays) {
 
 }  // namespace
 
-Growth growth_of(const Workload& load, const FleetRun& run) {
+results::ServingGrowth growth_of(const Workload& load, const FleetRun& run) {
   const std::vector<Stay> stays = stays_of(load, run);
   constexpr std::size_t kFewest = 20;
-  Growth growth;
+  results::ServingGrowth growth;
   if (stays.empty()) { return growth; }
   const double first = stays.front().from, span = stays.back().from - first;
   const double answer = first_time(stays);
-  growth.stay = mean_time(stays, stays.size());
+  growth.stay_s = mean_time(stays, stays.size());
   growth.is_burst = stays.size() > 1 && span < answer;
   constexpr double kAnswers = 8;  // then the system has filled before the second quarter begins
   growth.is_short = !growth.is_burst && (stays.size() < kFewest || span < kAnswers * answer);
@@ -93,7 +93,7 @@ Growth growth_of(const Workload& load, const FleetRun& run) {
   const double arrived = static_cast<double>(stays.size()) / 2.0;  // between the middles of the quarters
   const double scatter = std::max(1.0, interval_variation(stays));
   growth.part = (late - early) / arrived;
-  growth.chance = std::sqrt(scatter * 2.0 * early * std::min(1.0, growth.stay / quarter)) / arrived;
+  growth.chance = std::sqrt(scatter * 2.0 * early * std::min(1.0, growth.stay_s / quarter)) / arrived;
   return growth;
 }
 

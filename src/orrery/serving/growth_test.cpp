@@ -9,7 +9,7 @@ namespace orrery::serving::growth_test {
 namespace {
 
 // A request takes 20 ms: one prompt of 100 tokens and no more.
-Growth growth_at(double part, std::int64_t requests, std::uint64_t seed) {
+results::ServingGrowth growth_at(double part, std::int64_t requests, std::uint64_t seed) {
   TestFleet fleet;
   fleet.settings.max_sequences = 1;
   Workload load = engine_test::load_of(requests, part / 20e-3, 100, 1, 1.0, seed);
@@ -22,7 +22,7 @@ TEST(Growth, finds_loads_above_capacity_and_no_others) {
   int above = 0, below = 0;
   for (std::uint64_t k = 1; k <= 40; ++k) {
     const std::uint64_t seed = 100'003 * k;  // random streams of neighbouring seeds overlap
-    const Growth growth = growth_at(1.1, 4000, seed);
+    const results::ServingGrowth growth = growth_at(1.1, 4000, seed);
     EXPECT_NEAR(growth.part, 1.0 - 1.0 / 1.1, 0.06);
     above += growth.is_certain() ? 1 : 0;
     below += growth_at(0.8, 4000, seed).is_certain() ? 1 : 0;

@@ -214,18 +214,6 @@ results::Distribution distribution_of(std::vector<double> values) {
   return d;
 }
 
-namespace {
-
-void add_growth(results::Serving& result, const Growth& growth) {
-  result.growth = growth.part;
-  result.grows = growth.is_certain();
-  result.is_burst = growth.is_burst;
-  result.is_short = growth.is_short;
-  result.stay_s = growth.stay;
-}
-
-}  // namespace
-
 void summarise(results::Serving& result, const Workload& load, const std::vector<Pool>& pools, const FleetRun& run,
                const SummaryOptions& options) {
   const auto count = static_cast<std::size_t>(load.arriving());
@@ -287,7 +275,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   result.requests_per_s = part(served, result.duration_s);
   result.goodput_rps = part(static_cast<double>(count), result.duration_s) * part(static_cast<double>(good), measured);
   result.mean_in_system = part(run.system_integral, result.duration_s);
-  if (load.clients == 0) { add_growth(result, growth_of(load, run)); }
+  if (load.clients == 0) { result.growth = growth_of(load, run); }
   result.prefix_hit_rate = part(cached, prompts);
   result.prefix_block_hit_rate = block_hits(load, run, skipped);
   summarise_slo(result, attained, run.refused > 0);
