@@ -56,9 +56,11 @@ PARAMETERS = {
     "tcpx.step": (20, 50, 900), "tcpx.efficiency": (0.5, 0.8, 0.97),
     "host.step": (2, 14, 80), "host.efficiency": (0.3, 0.8, 1.0), "host.message": (5, 22.4, 90),
 }
-# A deviation by this factor costs 1 in the objective, as 3.5 rows that take twice the measured time. Without it the scale
-# of all networks' steps is not determined: their speeds are relative to InfiniBand's.
-SPREADS = {"net.speed.efa1": 2.0, "net.speed.efa2": 2.0}
+# A deviation by this factor costs 1 in the objective, as 3.5 rows that take twice the measured time. Without those of EFA, the
+# scale of all networks' steps is not determined: their speeds are relative to InfiniBand's. A step of each protocol is that of
+# NCCL's tuner for networks of any make, so it weighs less than what a plugin states for its own.
+SPREADS = {"net.speed.efa1": 2.0, "net.speed.efa2": 2.0,
+           "net.step.LL": 4.0, "net.step.LL128": 4.0, "net.over.Simple": 4.0}
 # us: the library's switch to a wider protocol. Jumps are no slopes, so it is read off where sweeps jump: for rings in one
 # node between shards of 0.25 and 0.5 MiB at 300 GB/s, 0.5 and 1 at 450, 1 and 2 at 900, hence between 1.17 and 1.75.
 UNTIL = 1.45
