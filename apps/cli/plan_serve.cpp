@@ -152,6 +152,8 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
   if (s.stack == "sglang-deepep") { fleet.expert_backend = "deepep"; }
   fleet.max_batched_tokens = best.max_batched_tokens;
   fleet.max_sequences = best.max_sequences;
+  fleet.stream_interval = best.stream_interval;
+  fleet.memory_use = best.memory_use;
   if (s.precision == hardware::Precision::fp8) { fleet.quantization = "fp8"; }
   if (s.kv_format == hardware::CacheFormat::fp8) { fleet.kv_format = "fp8"; }
   fleet.note = fmt::format("{}: predicted {:.4g} requests/s within {}", best.text, best.load, s.slo);

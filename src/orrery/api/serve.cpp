@@ -38,6 +38,13 @@ Result<PreparedServing> prepared(const std::string& data_directory, const ServeR
   if (!wrong.empty()) { return tl::make_unexpected(Failure{std::move(wrong)}); }
   ORRERY_TRY(inputs, ServingInputs::read(data_directory, request));
   if (auto ok = check_accelerators(*inputs, request.scenario.stages); !ok) { return tl::make_unexpected(ok.error()); }
+  if (!inputs->model().has_experts()) {
+    const auto& s = request.scenario;
+    const char* flag = s.ep > 1 ? "--ep" : s.prefill_ep.value_or(1) > 1 ? "--prefill-ep" : nullptr;
+    if (flag != nullptr) {
+      return fail({{}, 0, 0, flag}, fmt::format("has no effect: {} has no experts", inputs->model().name));
+    }
+  }
   ORRERY_TRY(ready, prepare_serving(*inputs, request));
   const auto& pools = ready.deployment->pools;
   const bool wanted = std::any_of(pools.begin(), pools.end(),

@@ -71,6 +71,29 @@ std::int64_t requests_of_probe(const Scenario& scenario, const std::vector<resul
   return std::llround(std::clamp(wanted, std::min(kFewestRequests, most), most));
 }
 
+// Given settings of the engine that others make useful.
+Result<void> check_effects(const serving::EngineSettings& engine, const config::Node& given) {
+  struct Setting {
+    const char *key, *flag;
+    bool has_effect;
+    const char* with;
+  };
+  const bool drafts = engine.speculative_tokens > 0, estimates = engine.reserve == serving::Reserve::estimate;
+  std::vector<Diagnostic> found;
+  for (const Setting& setting : {
+           Setting{"acceptance", "--acceptance", drafts, "--speculative-tokens of at least 1"},
+           Setting{"draft_layers", "--draft-layers", drafts, "--speculative-tokens of at least 1"},
+           Setting{"draft_host", "--draft-host", drafts, "--speculative-tokens of at least 1"},
+           Setting{"reserve_ratio", "--reserve-ratio", estimates, "--reserve estimate"},
+           Setting{"batch_wait_part", "--batch-wait-part", engine.batch_wait > 0, "--batch-wait of at least 1"},
+       }) {
+    if (given.find(setting.key) == nullptr || setting.has_effect) { continue; }
+    found.push_back({{{}, 0, 0, setting.flag}, fmt::format("has an effect with {} only", setting.with)});
+  }
+  if (!found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
+  return {};
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ServingInputs>> ServingInputs::read(const std::string& data_directory,
@@ -80,6 +103,7 @@ Result<std::unique_ptr<ServingInputs>> ServingInputs::read(const std::string& da
   ORRERY_TRY(profile, serving::load_engine(data_directory, s.engine));
   ORRERY_TRY(engine,
              config::Described<serving::EngineSettings>::record().read_over(std::move(profile), request.engine));
+  if (auto ok = check_effects(engine, request.engine); !ok) { return tl::make_unexpected(ok.error()); }
   ORRERY_TRY(stack, at_flag(inputs->catalogue_.stack(s.stack.empty() ? engine.stack : s.stack), "--stack"));
   ORRERY_TRY(model, at_flag(workload::load_model(data_directory, s.model, s.as), "--model"));
   inputs->engine_ = std::move(engine);
@@ -201,9 +225,26 @@ void add_load(results::Serving& result, const Scenario& scenario, double least) 
 
 }  // namespace
 
-Result<results::Serving> run_serving(const PreparedServing& prepared, const Scenario& scenario, bool each) {
+namespace {
+
+// The requests of a run. A limit on TPOT means nothing where no answer has a second token.
+Result<serving::Workload> requests_of(const PreparedServing& prepared, const Scenario& scenario) {
   const std::int64_t block_tokens = prepared.deployment->pools.front()->inputs().settings.block_tokens;
   ORRERY_TRY(load, serving::workload_of(scenario, block_tokens));
+  const bool limits_tpot = std::any_of(prepared.slo.begin(), prepared.slo.end(),
+                                       [](const results::ServiceLevel& level) { return level.metric == "tpot"; });
+  const bool has_tpot = std::any_of(load.requests.begin(), load.requests.end(),
+                                    [](const serving::Request& request) { return request.output > 1; });
+  if (limits_tpot && !has_tpot) {
+    return fail({{}, 0, 0, "--slo"}, "tpot has no meaning here: every answer has one token");
+  }
+  return load;
+}
+
+}  // namespace
+
+Result<results::Serving> run_serving(const PreparedServing& prepared, const Scenario& scenario, bool each) {
+  ORRERY_TRY(load, requests_of(prepared, scenario));
   ORRERY_TRY(result, serving::simulate(*prepared.deployment, load, prepared.slo, scenario.warm_up, each));
   add_load(result, scenario, kMuch);
   return result;
@@ -237,6 +278,7 @@ Result<Scenario> with_own_rate(Scenario scenario) {
   if (scenario.trace.empty() || scenario.rate || scenario.concurrency) { return scenario; }
   ORRERY_TRY(load, serving::workload_of(scenario));
   scenario.rate = mean_rate(load);
+  scenario.trace_speed = 1.0;  // the rate has it
   return scenario;
 }
 
@@ -276,8 +318,7 @@ double offered_tokens(const serving::Workload& load) {
 }
 
 Result<LoadTrial> run_trial(const PreparedServing& prepared, const Scenario& probed, double load, Stops stops) {
-  const std::int64_t block_tokens = prepared.deployment->pools.front()->inputs().settings.block_tokens;
-  ORRERY_TRY(work, serving::workload_of(probed, block_tokens));
+  ORRERY_TRY(work, requests_of(prepared, probed));
   LoadTrial trial;
   trial.is_open = !probed.concurrency;
   trial.load = load;

@@ -46,12 +46,16 @@ ServeRequest Search::request_of(const Unit& unit, std::int64_t units) const {
   s.devices.reset();
   s.concurrency.reset();
   s.rate = unit.start * static_cast<double>(units);
+  s.trace_speed = 1.0;  // the rate replaces the arrivals of a trace
   const Degrees& d = unit.engine;
   s.tp = d.tp, s.pp = d.pp, s.ep = d.ep, s.attention_dp = d.attention_dp;
   s.replicas = d.replicas * units;
   s.prefill_replicas = 0;
   s.prefill_tp.reset(), s.prefill_ep.reset(), s.prefill_attention_dp.reset();
-  if (!unit.prefill) { s.prefill_cluster.clear(); }
+  if (!unit.prefill) {
+    s.prefill_cluster.clear();
+    s.transfer_by_layer = true;
+  }
   if (unit.prefill) {
     s.prefill_replicas = unit.prefill->replicas * units;
     s.prefill_tp = unit.prefill->tp, s.prefill_ep = unit.prefill->ep;
@@ -121,6 +125,8 @@ ServingCandidate Search::candidate_of(const Unit& unit, std::int64_t units, doub
   }
   found.max_batched_tokens = unit.settings.max_batched_tokens;
   found.max_sequences = unit.settings.max_sequences;
+  found.stream_interval = unit.settings.stream_interval;
+  found.memory_use = unit.settings.memory_use;
   found.units = units;
   found.gpus = result.gpus;
   found.load = load;

@@ -120,6 +120,8 @@ ServingCandidate Search::sized_candidate(const Unit& unit, results::Serving resu
   if (unit.prefill) { found.prefill = plain(*unit.prefill); }
   found.max_batched_tokens = unit.settings.max_batched_tokens;
   found.max_sequences = unit.settings.max_sequences;
+  found.stream_interval = unit.settings.stream_interval;
+  found.memory_use = unit.settings.memory_use;
   found.gpus = unit.gpus();
   found.load = traffic_;
   found.text = text_of(unit, 1);
@@ -134,6 +136,7 @@ Result<Search::Sized> Search::smallest(const Ranked& one) const {
   ServeRequest request = request_of(base, 1);
   ORRERY_TRY(prepared, prepare_serving(inputs_, request, &base.settings));
   request.scenario.rate = request_.base.scenario.rate;
+  request.scenario.trace_speed = request_.base.scenario.trace_speed;
   Sizing sizing(std::move(prepared), request.scenario);
   Sized sized;
   const double promised = std::max(1.0, std::ceil(traffic_ / one.candidate.load));

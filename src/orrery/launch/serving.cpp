@@ -24,6 +24,7 @@ std::string vllm_arguments(const ServedFleet& fleet, const ServedPool& pool) {
   }
   text += fmt::format(" \\\n  --max-num-batched-tokens {} --max-num-seqs {} --gpu-memory-utilization {}",
                       fleet.max_batched_tokens, fleet.max_sequences, fleet.memory_use);
+  if (fleet.stream_interval > 1) { text += fmt::format(" --stream-interval {}", fleet.stream_interval); }
   if (!fleet.quantization.empty()) { text += " --quantization " + fleet.quantization; }
   if (!fleet.kv_format.empty()) { text += " --kv-cache-dtype " + fleet.kv_format; }
   return text;
@@ -48,8 +49,11 @@ std::string sglang_lines(const ServedFleet& fleet, const ServedPool& pool) {
   if (pool.ep > 1) { text += fmt::format(" --ep-size {}", pool.ep); }
   if (pool.redundant_experts > 0) { text += fmt::format(" --ep-num-redundant-experts {}", pool.redundant_experts); }
   if (pool.ep > 1 && !fleet.expert_backend.empty()) { text += " --moe-a2a-backend " + fleet.expert_backend; }
+  // Its limits are those of all ranks of attention dp together.
   text += fmt::format(" \\\n  --chunked-prefill-size {} --max-running-requests {} --mem-fraction-static {}",
-                      fleet.max_batched_tokens, fleet.max_sequences, fleet.memory_use);
+                      fleet.max_batched_tokens * pool.attention_dp, fleet.max_sequences * pool.attention_dp,
+                      fleet.memory_use);
+  if (fleet.stream_interval > 1) { text += fmt::format(" --stream-interval {}", fleet.stream_interval); }
   if (!fleet.quantization.empty()) { text += " --quantization " + fleet.quantization; }
   if (!fleet.kv_format.empty()) {
     text += " --kv-cache-dtype " + (fleet.kv_format == "fp8" ? "fp8_e4m3" : fleet.kv_format);

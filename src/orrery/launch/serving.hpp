@@ -29,7 +29,8 @@ struct ServedFleet {
   std::string model;  // as it was given
   std::optional<ServedPool> prefill;
   ServedPool engine;
-  std::int64_t max_batched_tokens = 0, max_sequences = 0;
+  std::int64_t max_batched_tokens = 0, max_sequences = 0;  // of a rank of attention dp
+  std::int64_t stream_interval = 1;                        // tokens of a sequence that are sent together
   double memory_use = 0.9;
   std::string quantization, kv_format;  // "fp8"; empty: as the checkpoint is
   std::string expert_backend;           // SGLang: "deepep"; empty: its default

@@ -37,6 +37,21 @@ TEST(ServingScript, names_the_library_that_dispatches_tokens) {
   EXPECT_THAT(serving_script(Server::sglang, fleet), Not(HasSubstr("--moe-a2a-backend")));
 }
 
+// vLLM's limits are those of a rank of attention dp, SGLang's those of all ranks.
+TEST(ServingScript, states_the_limits_that_were_simulated) {
+  ServedFleet fleet = fleet_of(0);
+  fleet.memory_use = 0.88;
+  EXPECT_THAT(serving_script(Server::vllm, fleet),
+              HasSubstr(" --max-num-batched-tokens 8192 --max-num-seqs 1024 --gpu-memory-utilization 0.88"));
+  EXPECT_THAT(serving_script(Server::sglang, fleet),
+              HasSubstr(" --chunked-prefill-size 393216 --max-running-requests 49152 --mem-fraction-static 0.88"));
+  EXPECT_THAT(serving_script(Server::sglang, fleet), Not(HasSubstr("--stream-interval")));
+  fleet.stream_interval = 30;
+  for (const Server server : {Server::vllm, Server::sglang, Server::dynamo}) {
+    EXPECT_THAT(serving_script(server, fleet), HasSubstr(" --stream-interval 30"));
+  }
+}
+
 TEST(ServingScript, counts_accelerators) {
   EXPECT_THAT(serving_script(Server::vllm, fleet_of(0)), HasSubstr("each on 48 accelerators and a port"));
   ServedFleet small = fleet_of(0);

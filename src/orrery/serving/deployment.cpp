@@ -8,6 +8,7 @@
 #include "orrery/core/integers.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/hardware/expenses.hpp"
+#include "orrery/parallel/plan_checker.hpp"
 #include "orrery/serving/slo_watch.hpp"
 #include "orrery/serving/summary.hpp"
 
@@ -59,8 +60,17 @@ void BuiltPool::place_experts() {
   inputs_.model = &*placed_;
 }
 
-Result<void> BuiltPool::finish() {
-  place_experts();
+// A problem of the plan, with the flag of the pool.
+Diagnostic BuiltPool::in_terms_of_pool(Diagnostic problem) const {
+  std::string& flag = problem.place.path;
+  if (flag == "--dp") { flag = "--attention-dp"; }
+  const bool is_own = flag == "--tp" || flag == "--ep" || flag == "--attention-dp";
+  if (is_own && inputs_.prefill_only) { flag.insert(2, "prefill-"); }
+  return problem;
+}
+
+// What needs no price: the model, the number format, and ranks that experts can be shared out to.
+Result<void> BuiltPool::check() const {
   const PoolInputs& in = inputs_;
   if (in.model->is_recommender() || in.model->encoder_layers > 0 || !in.model->has_attention()) {
     return fail({{}, 0, 0, "--model"}, fmt::format("{} is not a decoder that generates tokens", in.model->name));
@@ -69,6 +79,41 @@ Result<void> BuiltPool::finish() {
     return fail({{}, 0, 0, "--precision"}, fmt::format("{} has no {} matrix units", in.cluster.accelerator.name,
                                                        quote(std::string(hardware::name_of(in.job.precision)))));
   }
+  const std::int64_t ranks = in.degrees.tp * in.degrees.attention_dp, ep = in.degrees.ep;
+  if (in.model->has_experts() && ranks % ep != 0) {
+    return tl::make_unexpected(Failure{{in_terms_of_pool(
+        {{{}, 0, 0, "--ep"},
+         fmt::format("\"{}\" does not divide the {} ranks of an engine (tp x attention-dp); nearest valid: {}", ep,
+                     ranks, parallel::nearest_divisors(ranks, ep))})}});
+  }
+  return {};
+}
+
+Result<void> BuiltPool::finish() {
+  if (auto ok = check(); !ok) { return ok; }
+  place_experts();
+  if (auto ok = add_price(); !ok) { return ok; }
+  if (auto ok = add_cache(); !ok) { return ok; }
+  const EngineSettings& settings = inputs_.settings;
+  shape_.prompt_host = ticks_of(settings.prompt_host);
+  shape_.tokenizer_batch = settings.tokenizer_batch;
+  shape_.token_host = inputs_.prefill_only ? 0 : ticks_of(stream_time(settings));
+  shape_.step_host = ticks_of(settings.step_host / tokens_per_step(settings));
+  shape_.prefill_only = inputs_.prefill_only;
+  if (auto ok = add_tiers(); !ok) { return ok; }
+  if (settings.preemption == Preemption::swap) {
+    const auto& tier = inputs_.cluster.second_tier;
+    if (!(tier.bandwidth > BytesPerSecond(0))) {
+      return fail({{}, 0, 0, "--preemption"},
+                  fmt::format("swap needs host memory, and cluster {} states none", quote(inputs_.cluster.name)));
+    }
+    shape_.swap_token = ticks_of(memory_.kv_per_token / tier.rate());
+  }
+  return {};
+}
+
+Result<void> BuiltPool::add_price() {
+  const PoolInputs& in = inputs_;
   parallel::Job job = in.job;
   job.task = parallel::Task::inference;
   job.pads_heads = in.stack.pads_heads;
@@ -78,7 +123,7 @@ Result<void> BuiltPool::finish() {
   job.generate = 2;
   job.seq = 2;
   const auto wrong = parallel::problems(*in.model, job, plan(), in.cluster.devices);
-  if (!wrong.empty()) { return tl::make_unexpected(Failure{{wrong.front()}}); }
+  if (!wrong.empty()) { return tl::make_unexpected(Failure{{in_terms_of_pool(wrong.front())}}); }
   const Exact exact = in.settings.scheduler == Scheduler::static_batch ? Exact::yes : Exact::no;
   const Seconds expert_host = in.degrees.ep > 1
                                   ? std::max(in.settings.expert_layer_host, in.settings.expert_parallel_layer_host)
@@ -90,6 +135,12 @@ Result<void> BuiltPool::finish() {
                    in.settings.expert_math_rate, in.settings.expert_math_rate_of,
                    in.settings.expert_weight_only_math_rate, in.settings.expert_latency, in.settings.overlap_branches,
                    in.settings.draft_host, in.settings.sequence_host, in.settings.routes_padding});
+  return {};
+}
+
+// Blocks in the memory that weights and activations leave.
+Result<void> BuiltPool::add_cache() {
+  const PoolInputs& in = inputs_;
   const std::int64_t ranks = in.degrees.attention_dp;
   constexpr std::int64_t kMostActivated = 16384;
   shape_.micro_batches = in.degrees.pp;
@@ -108,20 +159,6 @@ Result<void> BuiltPool::finish() {
                     "accelerators to an engine (tp, pp), or a narrower --weight-format{}",
                     in.model->name, config::format_bytes(memory_.weights), config::format_bytes(usable),
                     in.cluster.accelerator.name, redundant_experts_ > 0 ? ", or fewer --redundant-experts" : ""));
-  }
-  shape_.prompt_host = ticks_of(in.settings.prompt_host);
-  shape_.tokenizer_batch = in.settings.tokenizer_batch;
-  shape_.token_host = in.prefill_only ? 0 : ticks_of(in.settings.token_host);
-  shape_.step_host = ticks_of(in.settings.step_host / tokens_per_step(in.settings));
-  shape_.prefill_only = in.prefill_only;
-  if (auto ok = add_tiers(); !ok) { return ok; }
-  if (in.settings.preemption == Preemption::swap) {
-    const auto& tier = in.cluster.second_tier;
-    if (!(tier.bandwidth > BytesPerSecond(0))) {
-      return fail({{}, 0, 0, "--preemption"},
-                  fmt::format("swap needs host memory, and cluster {} states none", quote(in.cluster.name)));
-    }
-    shape_.swap_token = ticks_of(memory_.kv_per_token / tier.rate());
   }
   return {};
 }
@@ -350,15 +387,17 @@ void add_servers(results::Serving& result, std::size_t p, const EngineSettings& 
   pool.tokenising = tokenised_s / (engines * result.duration_s);
   if (p + 1 == result.pools.size()) {  // a pool before it has streamed the first tokens
     const double streamed = result.output_tokens_per_s - (p > 0 ? result.requests_per_s : 0.0);
-    pool.streaming = settings.token_host.value() * streamed / engines;
+    pool.streaming = stream_time(settings).value() * streamed / engines;
   }
-  const auto warn = [&](double part, const char* what, const char* setting, Seconds host) {
-    warn_if_busy(
-        result, part, fmt::format("the server of {} {} tokens", engines > 1.0 ? "each engine" : "the engine", what),
-        fmt::format(" ({} {}): it limits the deployment, not the GPUs", setting, config::format_seconds(host)));
+  const auto warn = [&](double part, const char* what, const char* setting, Seconds host, const char* remedy) {
+    warn_if_busy(result, part,
+                 fmt::format("the server of {} {} tokens", engines > 1.0 ? "each engine" : "the engine", what),
+                 fmt::format(" ({} {}): it limits the deployment, not the GPUs{}", setting,
+                             config::format_seconds(host), remedy));
   };
-  warn(pool.tokenising, "encodes", "prompt_host", settings.prompt_host);
-  warn(pool.streaming, "streams", "token_host", settings.token_host);
+  warn(pool.tokenising, "encodes", "prompt_host", settings.prompt_host, "");
+  warn(pool.streaming, "streams", "token_host", settings.token_host,
+       "; it sends more tokens at a time with a larger --stream-interval");
 }
 
 // How busy the links of a pool's engines are with keys and values.

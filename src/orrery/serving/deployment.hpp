@@ -57,8 +57,12 @@ class BuiltPool {
 
  private:
   explicit BuiltPool(PoolInputs inputs) : inputs_(std::move(inputs)) {}
+  [[nodiscard]] Result<void> check() const;
   Result<void> finish();
+  Result<void> add_price();
+  Result<void> add_cache();
   void place_experts();
+  [[nodiscard]] Diagnostic in_terms_of_pool(Diagnostic problem) const;
   Result<void> add_tiers();
   [[nodiscard]] parallel::Plan plan() const;
 

@@ -68,7 +68,7 @@ struct EngineShape {
   Ticks step_host = 0;               // of each iteration
   Ticks prompt_host = 0;             // to tokenise a token of a prompt, before the queue
   std::int64_t tokenizer_batch = 1;  // prompts that are tokenised at the same time
-  Ticks token_host = 0;              // to stream a token, one after the other, while the engine runs on
+  Ticks token_host = 0;              // of the server for a token, one after the other, while the engine runs on
   std::vector<CacheTier> tiers;      // at most kTiers
   Ticks swap_token = 0;              // to copy the keys and values of a token to the host, or back
   Jumps jumps = Jumps::aggregated;

@@ -57,10 +57,12 @@ void add_prices(Record<EngineSettings>& record) {
       .optional("tokenizer_batch", &E::tokenizer_batch,
                 "prompts that an engine's server tokenises at the same time, on a core each; 1: one after the other",
                 {.min = 1, .max = 1'000'000})
-      .optional(
-          "token_host", &E::token_host,
-          "host time to detokenise and stream a token; an engine's server streams one token after the other, while "
-          "the engine runs on")
+      .optional("token_host", &E::token_host,
+                "host time to detokenise and stream tokens of a sequence that are sent together (stream_interval); an "
+                "engine's server sends one after the other, while the engine runs on")
+      .optional("stream_interval", &E::stream_interval,
+                "tokens of a sequence that the server sends together; those of one iteration are in any case",
+                {.min = 1, .max = 1'000'000})
       .optional("request_overhead", &E::request_overhead,
                 "time of a request outside the engine before its first token, whatever its length (HTTP)");
 }
@@ -164,6 +166,11 @@ double tokens_per_step(const EngineSettings& settings) {
     tokens += reached;
   }
   return tokens;
+}
+
+Seconds stream_time(const EngineSettings& settings) {
+  const double together = std::max(static_cast<double>(settings.stream_interval), tokens_per_step(settings));
+  return (1.0 / together) * settings.token_host;
 }
 
 std::int64_t token_steps(const EngineSettings& settings, std::int64_t iterations) {

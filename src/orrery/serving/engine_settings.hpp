@@ -69,16 +69,20 @@ struct EngineSettings {
   bool overlap_branches = false;                       // see its help
   Seconds prompt_host;                                 // to tokenise a token of a prompt, before the queue
   std::int64_t tokenizer_batch = 1;                    // prompts that are tokenised at the same time
-  Seconds token_host;            // to detokenise and send a token, one after the other, while the engine runs on
-  Seconds sequence_host;         // of each sequence of an iteration that gets a token
-  Seconds draft_host;            // of each sequence of an iteration with drafts
-  Seconds transfer_setup{2e-3};  // of a request between a prefill and a decode engine, besides its bytes
-  Seconds request_overhead;      // of a request, before it is in the queue and after its first token
+  Seconds token_host;                // to detokenise and send tokens of a sequence, while the engine runs on
+  std::int64_t stream_interval = 1;  // tokens of a sequence that are sent together
+  Seconds sequence_host;             // of each sequence of an iteration that gets a token
+  Seconds draft_host;                // of each sequence of an iteration with drafts
+  Seconds transfer_setup{2e-3};      // of a request between a prefill and a decode engine, besides its bytes
+  Seconds request_overhead;          // of a request, before it is in the queue and after its first token
   hardware::Sources sources;
 };
 
 // Mean number of tokens of a decode iteration: accepted drafts and one more.
 [[nodiscard]] double tokens_per_step(const EngineSettings& settings);
+
+// Time of the server for a token: it sends those of an iteration together, and at least `stream_interval`.
+[[nodiscard]] Seconds stream_time(const EngineSettings& settings);
 
 // Steps of a token each between looks at new requests: an iteration with drafts has several.
 [[nodiscard]] std::int64_t poll_steps(const EngineSettings& settings);

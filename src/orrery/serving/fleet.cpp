@@ -52,8 +52,8 @@ class FleetSimulation {
         if (!front.engine(0).can_hold(load_.requests[i])) {
           const Request& r = load_.requests[i];
           const std::int64_t number = load_.request_of(static_cast<std::int64_t>(i)) + 1;
-          return fail(fmt::format("request {} has {} + {} tokens: the cache of an engine holds {}", number, r.input,
-                                  r.output, front.engine(0).blocks() * front.block_tokens()));
+          return fail(load_.place, fmt::format("request {} has {} + {} tokens: the cache of an engine holds {}", number,
+                                               r.input, r.output, front.engine(0).blocks() * front.block_tokens()));
         }
       }
     }

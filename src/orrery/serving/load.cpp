@@ -33,16 +33,16 @@ double Draws::gamma(double shape) {
   }
 }
 
+double Draws::gap(double cv) {
+  if (cv == 0.0) { return 1.0; }
+  return cv == 1.0 ? exponential() : gamma(1.0 / (cv * cv));
+}
+
 namespace {
 
 // Purposes of streams of random numbers: a load that differs in its rate alone has the same lengths.
 constexpr std::uint64_t kArrivals = 1, kInputs = 2, kOutputs = 3, kPrefixes = 4, kTurnInputs = 5, kTurnOutputs = 6,
                         kBranchOutputs = 7;
-
-double gap(Draws& draws, double cv) {
-  if (cv == 0.0) { return 1.0; }
-  return cv == 1.0 ? draws.exponential() : draws.gamma(1.0 / (cv * cv));
-}
 
 std::int64_t length_of(Draws& draws, std::int64_t nominal, const LoadOptions& options) {
   if (options.length_cv > 0.0) {
@@ -151,7 +151,7 @@ Workload generated(const LoadOptions& options) {
   for (std::int64_t i = 0; i < heads; ++i) {
     Request request;
     if (options.rate > 0.0) {
-      at += gap(arrivals, options.cv);
+      at += arrivals.gap(options.cv);
       request.arrival = ticks_of(Seconds(at / options.rate));
     }
     request.input = length_of(inputs, options.input, options) + options.added;

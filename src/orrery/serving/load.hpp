@@ -14,12 +14,13 @@ namespace orrery::serving {
 // Draws of distributions, the same on every machine with the same elementary functions.
 class Draws {
  public:
-  Draws(std::uint64_t seed, std::uint64_t purpose) : stream_(seed * 0x9E3779B97F4A7C15U + purpose) { stream_.bits(); }
+  Draws(std::uint64_t seed, std::uint64_t purpose) : stream_(stream_of(seed, purpose)) {}
 
   [[nodiscard]] double uniform();      // in (0, 1)
   [[nodiscard]] double exponential();  // of mean 1
   [[nodiscard]] double normal();
   [[nodiscard]] double gamma(double shape);  // of mean 1
+  [[nodiscard]] double gap(double cv);       // between arrivals, of mean 1: constant, exponential or gamma
   [[nodiscard]] std::int64_t between(std::int64_t least, std::int64_t most) {
     return least + stream_.below(most - least + 1);
   }
@@ -61,7 +62,8 @@ struct TraceOptions {
   std::int64_t block_tokens = 512;       // tokens of a block of `block_ids`
   std::int64_t clients = 0;              // closed loop: arrivals of the trace have no meaning
   Seconds think;
-  std::optional<double> rate;  // Poisson arrivals instead of those of the trace
+  std::optional<double> rate;  // arrivals of this rate instead of those of the trace
+  double cv = 1.0;             // coefficient of variation of the times between them
   std::uint64_t seed = 1;
 };
 

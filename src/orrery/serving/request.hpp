@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "orrery/core/error.hpp"
 #include "orrery/serving/ticks.hpp"
 
 namespace orrery::serving {
@@ -37,6 +38,8 @@ struct Workload {
   std::vector<Following> following;           // [request]
   std::vector<std::uint32_t> first_follower;  // [request + 1], of `followers`
   std::vector<std::uint32_t> followers;       // requests that wait for the end of a request
+
+  Place place;  // where the lengths of requests are stated, for errors
 
   // Branches of reasoning: sequences over the prompt of a request, each with an output of its own. The request itself
   // is the first one; the others stand after all requests, those of the first request first.

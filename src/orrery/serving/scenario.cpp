@@ -1,5 +1,7 @@
 #include "orrery/serving/scenario.hpp"
 
+#include <initializer_list>
+
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
@@ -305,7 +307,6 @@ void check_branches(const Scenario& scenario, std::vector<Diagnostic>& found) {
   const auto wrong = [&](const char* flag, std::string message) {
     found.push_back({{{}, 0, 0, flag}, std::move(message)});
   };
-  if (scenario.join && scenario.branches == 1) { wrong("--join", "has an effect with --branches of at least 2 only"); }
   if (scenario.branches == 1) { return; }
   if (scenario.join.value_or(1) > scenario.branches) {
     wrong("--join", fmt::format("{} is more than the {} branches", *scenario.join, scenario.branches));
@@ -323,16 +324,73 @@ void check_branches(const Scenario& scenario, std::vector<Diagnostic>& found) {
   }
 }
 
-// What prefill engines need.
-void check_pools(const Scenario& scenario, std::vector<Diagnostic>& found) {
-  if (scenario.disaggregated()) { return; }
-  const auto check = [&](bool is_given, const char* flag) {
-    if (is_given) { found.push_back({{{}, 0, 0, flag}, "has an effect with --prefill-replicas only"}); }
+// A setting that another one makes useful.
+struct Setting {
+  const char* flag;
+  bool is_given, has_effect;
+  const char* with;
+};
+
+void check_effects(std::initializer_list<Setting> settings, std::vector<Diagnostic>& found) {
+  for (const Setting& setting : settings) {
+    if (!setting.is_given || setting.has_effect) { continue; }
+    found.push_back({{{}, 0, 0, setting.flag}, fmt::format("has an effect with {} only", setting.with)});
+  }
+}
+
+void check_deployment_effects(const Scenario& s, std::vector<Diagnostic>& found) {
+  static const Scenario usual;
+  const bool pools = s.disaggregated(), host = s.host_cache > Bytes(0), remote = s.remote_cache > Bytes(0);
+  const bool scales = s.autoscale_min || s.prefill_autoscale_min;
+  const bool looks = s.routing != Routing::round_robin && s.routing != Routing::random;
+  const char* const prefill = "--prefill-replicas";
+  const char* const scaling = "--autoscale-min or --prefill-autoscale-min";
+  check_effects(
+      {{"--prefill-tp", s.prefill_tp.has_value(), pools, prefill},
+       {"--prefill-ep", s.prefill_ep.has_value(), pools, prefill},
+       {"--prefill-attention-dp", s.prefill_attention_dp.has_value(), pools, prefill},
+       {"--prefill-cluster", !s.prefill_cluster.empty(), pools, prefill},
+       {"--no-transfer-by-layer", !s.transfer_by_layer, pools, prefill},
+       {"--signal-age", s.signal_age > Seconds(0), looks, "routing that looks at engines (not round-robin or random)"},
+       {"--admission-burst", s.admission_burst.has_value(), s.admission_rate.has_value(), "--admission-rate"},
+       {"--host-cache-bandwidth", s.host_cache_bandwidth.has_value(), host, "--host-cache"},
+       {"--host-cache-latency", s.host_cache_latency != usual.host_cache_latency, host, "--host-cache"},
+       {"--remote-cache-bandwidth", s.remote_cache_bandwidth.has_value(), remote, "--remote-cache"},
+       {"--remote-cache-latency", s.remote_cache_latency != usual.remote_cache_latency, remote, "--remote-cache"},
+       {"--remote-store-bandwidth", s.remote_store_bandwidth.has_value(), remote, "--remote-cache"},
+       {"--autoscale-interval", s.autoscale_interval != usual.autoscale_interval, scales, scaling},
+       {"--autoscale-start", s.autoscale_start != usual.autoscale_start, scales, scaling},
+       {"--autoscale-hold", s.autoscale_hold != usual.autoscale_hold, scales, scaling}},
+      found);
+}
+
+void check_load_effects(const Scenario& s, std::vector<Diagnostic>& found) {
+  static const Scenario usual;
+  const bool traced = !s.trace.empty(), closed = s.concurrency.has_value(), open = s.rate.has_value();
+  check_effects({{"--trace-speed", s.trace_speed != usual.trace_speed, traced && !closed && !open,
+                  traced ? "the arrivals of the trace, without --rate and --concurrency," : "--trace"},
+                 {"--trace-block-tokens", s.trace_block_tokens != usual.trace_block_tokens, traced, "--trace"},
+                 {"--cv", s.cv != usual.cv, open, "--rate"},
+                 {"--think", s.think > Seconds(0), closed || s.turns > 1, "--concurrency, or --turns of at least 2,"},
+                 {"--turn-tokens", s.turn_tokens.has_value(), s.turns > 1, "--turns of at least 2"},
+                 {"--join", s.join.has_value(), s.branches > 1, "--branches of at least 2"},
+                 {"--prefix-tokens", s.prefix_tokens > 0, s.prefix_groups > 0, "--prefix-groups"}},
+                found);
+}
+
+// What a trace has itself.
+void check_trace(const Scenario& s, std::vector<Diagnostic>& found) {
+  static const Scenario usual;
+  if (s.trace.empty()) { return; }
+  const auto check = [&](bool is_given, const char* flag, const char* why) {
+    if (is_given) { found.push_back({{{}, 0, 0, flag}, fmt::format("is not valid with --trace{}", why)}); }
   };
-  check(scenario.prefill_tp.has_value(), "--prefill-tp");
-  check(scenario.prefill_ep.has_value(), "--prefill-ep");
-  check(scenario.prefill_attention_dp.has_value(), "--prefill-attention-dp");
-  check(!scenario.prefill_cluster.empty(), "--prefill-cluster");
+  check(s.isl != usual.isl, "--isl", ", which has lengths");
+  check(s.osl != usual.osl, "--osl", ", which has lengths");
+  check(s.length_range != usual.length_range, "--length-range", ", which has lengths");
+  check(s.length_cv != usual.length_cv, "--length-cv", ", which has lengths");
+  check(s.prefix_groups > 0, "--prefix-groups", ", whose column block_ids states what prompts share");
+  check(s.turns > 1, "--turns", "; give the sessions as its column session");
 }
 
 // Tokens that stages of a place add to a prompt.
@@ -352,7 +410,9 @@ std::vector<Diagnostic> problems(const Scenario& scenario) {
   if (!scenario.rate && !scenario.concurrency && scenario.trace.empty()) {
     wrong("--rate", "is missing; give a load: --rate, --concurrency or --trace; for example --rate 8");
   }
-  check_pools(scenario, found);
+  check_deployment_effects(scenario, found);
+  check_load_effects(scenario, found);
+  check_trace(scenario, found);
   if (scenario.rate && scenario.concurrency) {
     wrong("--concurrency", "is not valid with --rate: arrivals either follow a rate or wait for answers");
   }
@@ -372,23 +432,11 @@ std::vector<Diagnostic> problems(const Scenario& scenario) {
   if (scenario.prefix_groups > 0 && scenario.prefix_tokens == 0) {
     wrong("--prefix-tokens", "is missing: --prefix-groups needs the length of the prefixes");
   }
-  if (!scenario.trace.empty() && (scenario.length_range != 1.0 || scenario.length_cv != 0.0)) {
-    wrong("--length-range", "is not valid with --trace, which has lengths");
-  }
-  if (!scenario.trace.empty() && scenario.turns > 1) {
-    wrong("--turns", "is not valid with --trace; give the sessions as its column session");
-  }
   if (scenario.admission().refuses() && scenario.concurrency) {
     wrong(scenario.admission_limit > 0 ? "--admission-limit"
           : scenario.admission_rate    ? "--admission-rate"
                                        : "--admission-wait",
           "is not valid with --concurrency: there are never more requests than clients");
-  }
-  if (scenario.admission_burst && !scenario.admission_rate) {
-    wrong("--admission-burst", "has an effect with --admission-rate only");
-  }
-  if (scenario.turn_tokens && scenario.turns == 1) {
-    wrong("--turn-tokens", "has an effect with --turns of at least 2 only");
   }
   check_autoscale(scenario, found);
   check_stages(scenario, found);
@@ -407,9 +455,11 @@ Result<Workload> workload_of(const Scenario& scenario, std::int64_t block_tokens
     options.clients = clients;
     options.think = scenario.think;
     options.rate = scenario.rate;
+    options.cv = scenario.cv;
     options.seed = static_cast<std::uint64_t>(scenario.seed);
     ORRERY_TRY(load, trace_of(scenario.trace, options));
     for (Request& request : load.requests) { request.input += added; }
+    load.place.file = scenario.trace;
     return load;
   }
   LoadOptions options;
@@ -432,7 +482,9 @@ Result<Workload> workload_of(const Scenario& scenario, std::int64_t block_tokens
   options.turn_added = added_tokens(scenario, StagePlace::between_turns);
   options.turn_input = scenario.turn_tokens.value_or(scenario.isl);
   options.seed = static_cast<std::uint64_t>(scenario.seed);
-  return generated(options);
+  Workload load = generated(options);
+  load.place.path = "--isl";
+  return load;
 }
 
 namespace {

@@ -186,7 +186,7 @@ class TraceReader {
     Draws draws(options_.seed, kTraceArrivals);
     double at = 0.0;
     for (Request& request : requests) {
-      at += draws.exponential();
+      at += draws.gap(options_.cv);
       request.arrival = ticks_of(Seconds(at / *options_.rate));
     }
   }

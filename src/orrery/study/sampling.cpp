@@ -24,7 +24,7 @@ LatinHypercube::LatinHypercube(std::size_t axes, std::int64_t points, std::uint6
 
 std::vector<double> LatinHypercube::at(std::int64_t index) const {
   std::vector<double> point;
-  RandomStream random(seed_ ^ (static_cast<std::uint64_t>(index) * 0x9E3779B97F4A7C15U));
+  RandomStream random = stream_of(seed_, static_cast<std::uint64_t>(index));
   for (const auto& order : order_) {
     const double inside = static_cast<double>(random.bits() >> 11U) * 0x1p-53;
     point.push_back((order[static_cast<std::size_t>(index)] + inside) / static_cast<double>(points_));

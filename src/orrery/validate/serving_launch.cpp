@@ -175,6 +175,18 @@ void set_sglang_pool(const ServingRow& row, std::string_view pool, const serving
   settings.max_sequences = !is_prefill && degrees.ep > 1 ? 256 : 128;
 }
 
+// Tokens of a sequence that a server sends together. TensorRT-LLM's launch files count iterations, SGLang's tokens;
+// AMD's pools state it with attention dp.
+std::int64_t stream_interval_of(const ServingRow& row, const serving::Degrees& degrees,
+                                const serving::EngineSettings& settings) {
+  if (settings.name == "tensorrt-llm") {
+    return serving::token_steps(settings, row.model_key == "gpt-oss-120b" ? 20 : 10);
+  }
+  if (settings.name != "sglang") { return 1; }
+  if (is_amd(row)) { return degrees.attention_dp > 1 && row.measured >= "2026-05-07" ? 100 : 1; }
+  return row.precision == "fp8" && is_blackwell(row) ? 30 : 10;
+}
+
 // ---- other models ----
 
 void set_dense_70b(const ServingRow& row, serving::EngineSettings& settings) {
@@ -292,6 +304,7 @@ void set_launch(const ServingRow& row, std::string_view pool, const serving::Deg
     narrow_cache = row.precision == "fp4";
   }
   if (settings.speculative_tokens > 0) { settings.acceptance = acceptance_of(row, settings.speculative_tokens); }
+  settings.stream_interval = stream_interval_of(row, degrees, settings);
 }
 
 // Dynamo's default is in turn; the flags of AMD's pools are random.

@@ -121,6 +121,39 @@ TEST(served, pools_have_the_drafts_of_their_day) {
   EXPECT_EQ(drafts_of("2026-05-27", "fp4", 64, 1), 2);
 }
 
+// Tokens that a server sends together, by launch file: TensorRT-LLM counts iterations, of several tokens with drafts.
+TEST(served, servers_send_as_many_tokens_together_as_their_launch_files_say) {
+  const auto interval_of = [](const char* engine, const char* gpu, const char* precision, const char* day,
+                              std::int64_t attention_dp, std::int64_t drafts = 0) {
+    ServingRow row;
+    row.family = "inferencex_dsr1";
+    row.mode = "disagg";
+    row.model_key = "deepseek-r1";
+    row.gpu_type = gpu;
+    row.measured = day;
+    row.precision = precision;
+    row.isl = row.osl = 1024.0;
+    serving::EngineSettings settings;
+    settings.name = engine;
+    settings.speculative_tokens = drafts;
+    settings.acceptance = 1.0;
+    if (drafts > 0) { row.osl = 8192.0; }
+    std::optional<bool> narrow_cache;
+    serving::Degrees degrees;
+    degrees.attention_dp = attention_dp;
+    set_launch(row, "decode", degrees, settings, narrow_cache);
+    return settings.stream_interval;
+  };
+  EXPECT_EQ(interval_of("sglang", "MI355X", "fp4", "2026-05-27", 8), 100);
+  EXPECT_EQ(interval_of("sglang", "MI355X", "fp4", "2026-05-27", 1), 1);
+  EXPECT_EQ(interval_of("sglang", "MI355X", "fp4", "2026-03-13", 8), 1);
+  EXPECT_EQ(interval_of("sglang", "B200", "fp8", "2026-05-27", 1), 30);
+  EXPECT_EQ(interval_of("sglang", "B200", "fp4", "2026-05-27", 1), 10);
+  EXPECT_EQ(interval_of("sglang", "H200-SXM", "fp8", "2026-05-27", 1), 10);
+  EXPECT_EQ(interval_of("tensorrt-llm", "B200", "fp8", "2026-05-27", 1), 10);
+  EXPECT_EQ(interval_of("tensorrt-llm", "B200", "fp8", "2026-05-27", 1, 1), 20);  // 1.95 tokens of an iteration
+}
+
 ServingRow pooled(const char* family, const char* engine, const char* model, const char* gpu, const char* day) {
   ServingRow row;
   row.family = family;

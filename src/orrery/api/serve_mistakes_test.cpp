@@ -1,0 +1,84 @@
+// What `serve` refuses: settings that change nothing, and deployments and requests that do not fit.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "orrery/api/serve.hpp"
+
+namespace orrery::api::serve_mistakes_test {
+namespace {
+
+ServeRequest small_run() {
+  ServeRequest request;
+  request.scenario.model = "llama-3.1-8b";
+  request.scenario.cluster = "dgx-h100";
+  request.scenario.rate = 20.0;
+  request.scenario.requests = 200;
+  request.scenario.isl = 512;
+  request.scenario.osl = 32;
+  return request;
+}
+
+// Errors of settings that change nothing, and of those that have no meaning: each names its flag.
+TEST(ServeMistakes, settings_without_effect_are_errors) {
+  const auto error_of = [](const auto& change) {
+    ServeRequest request = small_run();
+    change(request);
+    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+    return run ? std::string("none") : run.error().text();
+  };
+  EXPECT_EQ(error_of([](ServeRequest& r) { r.scenario.trace_speed = 2.0; }),
+            "--trace-speed: has an effect with --trace only");
+  EXPECT_EQ(error_of([](ServeRequest& r) { r.scenario.think = Seconds(1.0); }),
+            "--think: has an effect with --concurrency, or --turns of at least 2, only");
+  EXPECT_EQ(error_of([](ServeRequest& r) { r.scenario.ep = 2; }), "--ep: has no effect: llama-3.1-8b has no experts");
+  EXPECT_EQ(error_of([](ServeRequest& r) { r.scenario.host_cache_bandwidth = BytesPerSecond(1e10); }),
+            "--host-cache-bandwidth: has an effect with --host-cache only");
+  EXPECT_EQ(error_of([](ServeRequest& r) { r.scenario.autoscale_hold = Seconds(1.0); }),
+            "--autoscale-hold: has an effect with --autoscale-min or --prefill-autoscale-min only");
+  EXPECT_EQ(error_of([](ServeRequest& r) { config::add(r.engine, "acceptance", config::real_node(0.5)); }),
+            "--acceptance: has an effect with --speculative-tokens of at least 1 only");
+  const auto limit_tpot = [](std::int64_t osl) {
+    return [osl](ServeRequest& r) {
+      r.scenario.osl = osl;
+      r.scenario.slo = "tpot_p99=1s";
+    };
+  };
+  EXPECT_EQ(error_of(limit_tpot(1)), "--slo: tpot has no meaning here: every answer has one token");
+  EXPECT_EQ(error_of(limit_tpot(2)), "none");
+}
+
+// Errors of degrees and lengths name the flags of serve, and those of the prefill engines.
+TEST(ServeMistakes, errors_of_engines_name_their_flags) {
+  ServeRequest request = small_run();
+  request.scenario.isl = 1'000'000;
+  const auto long_prompts = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_FALSE(long_prompts.has_value());
+  EXPECT_THAT(long_prompts.error().text(), testing::StartsWith("--isl: request 1 has 1000000 + 32 tokens: the cache"));
+  request = small_run();
+  request.scenario.model = "mixtral-8x7b";
+  request.scenario.tp = 8;
+  request.scenario.ep = 3;
+  const auto experts = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_FALSE(experts.has_value());
+  EXPECT_EQ(experts.error().text(),
+            "--ep: \"3\" does not divide the 8 ranks of an engine (tp x attention-dp); nearest valid: 2 and 4");
+  request.scenario.ep = 1;
+  request.scenario.prefill_replicas = 1;
+  request.scenario.prefill_tp = 3;
+  const auto heads = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_FALSE(heads.has_value());
+  EXPECT_THAT(heads.error().text(), testing::StartsWith("--prefill-tp: "));
+}
+
+TEST(ServeMistakes, a_rate_of_an_unknown_number_format_is_refused) {
+  ServeRequest request = one_request("mixtral-8x7b", "dgx-b200", 4);
+  config::Node rates = config::mapping_node();
+  config::add(rates, "fp9", config::real_node(0.5));
+  config::add(request.engine, "expert_math_rate_of", std::move(rates));
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_FALSE(run.has_value());
+  EXPECT_NE(run.error().text().find("unknown precision \"fp9\""), std::string::npos) << run.error().text();
+}
+
+}  // namespace
+}  // namespace orrery::api::serve_mistakes_test
