@@ -71,7 +71,9 @@ TEST(ServeMistakes, errors_of_engines_name_their_flags) {
 }
 
 TEST(ServeMistakes, a_rate_of_an_unknown_number_format_is_refused) {
-  ServeRequest request = one_request("mixtral-8x7b", "dgx-b200", 4);
+  ServeRequest request = small_run();
+  request.scenario.model = "mixtral-8x7b";
+  request.scenario.tp = 4;
   config::Node rates = config::mapping_node();
   config::add(rates, "fp9", config::real_node(0.5));
   config::add(request.engine, "expert_math_rate_of", std::move(rates));
