@@ -53,6 +53,10 @@ void add_prices(Record<EngineSettings>& record) {
                 "host time for each sequence of an iteration with drafts that the device waits for")
       .optional("transfer_setup", &E::transfer_setup,
                 "time of a request between a prefill and a decode engine (handshake, polling), besides its bytes")
+      .optional(
+          "transfer_host", &E::transfer_host,
+          "host time of a prefill engine for each prompt whose keys and values it sends (of a rank of attention dp), "
+          "before its next iteration")
       .optional("prompt_host", &E::prompt_host, "host time to tokenise a token of a prompt, before the engine's queue")
       .optional("tokenizer_batch", &E::tokenizer_batch,
                 "prompts that an engine's server tokenises at the same time, on a core each; 1: one after the other",

@@ -130,6 +130,7 @@ class ProgramPrice final : public StepPrice {
   [[nodiscard]] CoreLine core_line(std::int64_t sequences, std::int64_t contexts);
   [[nodiscard]] Seconds linear_time(std::int64_t tokens);
   [[nodiscard]] Seconds expert_time(std::int64_t tokens);
+  [[nodiscard]] std::int64_t fullest_rank(const MixedStep& step);
   [[nodiscard]] Seconds core_of_prompts(PromptCore& core, std::span<const Chunk> chunks) const;
   [[nodiscard]] Seconds prompt_time(std::span<const Chunk> chunks);
 
@@ -141,9 +142,10 @@ class ProgramPrice final : public StepPrice {
   network::Fabric fabric_;
   network::PriceCache collectives_;
   parallel::Lowerer lowerer_;
-  std::map<std::int64_t, Table> few_;  // [sequences or tokens of a rank]
-  std::vector<Table*> found_;          // the same by number, as far as it is small
-  std::vector<double> linear_;         // [tokens of a rank]: seconds; negative: not known
+  std::map<std::int64_t, Table> few_;      // [sequences or tokens of a rank]
+  std::vector<std::int64_t> rank_tokens_;  // [rank of attention dp], of one iteration
+  std::vector<Table*> found_;              // the same by number, as far as it is small
+  std::vector<double> linear_;             // [tokens of a rank]: seconds; negative: not known
   std::vector<PromptCore> prompt_cores_;
   Seconds prompt_host_, decode_host_;  // of the host, for all layers of an iteration that is not captured
 };

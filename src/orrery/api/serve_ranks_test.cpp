@@ -1,0 +1,56 @@
+// Prompts on the ranks of engines: whole on one rank of attention dp, and sent by prefill engines.
+#include <gtest/gtest.h>
+
+#include "orrery/api/serve.hpp"
+
+namespace orrery::api::serve_ranks_test {
+namespace {
+
+// `prompts` of 1,024 tokens that come at the same time and have one token to generate.
+ServeRequest prompts_at_once(std::int64_t prompts) {
+  ServeRequest request;
+  request.scenario.model = "llama-3.1-8b";
+  request.scenario.cluster = "dgx-h100";
+  request.scenario.concurrency = request.scenario.requests = prompts;
+  request.scenario.isl = 1024;
+  request.scenario.osl = 1;
+  config::add(request.engine, "prompt_host", config::text_node("0 s"));
+  config::add(request.engine, "token_host", config::text_node("0 s"));
+  return request;
+}
+
+results::Serving run_of(const ServeRequest& request) {
+  auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  EXPECT_TRUE(run.has_value()) << run.error().text();
+  return run ? std::move(*run) : results::Serving{};
+}
+
+// Five to eight prompts on four ranks: two are on the fullest rank, so they take as long; four take about half.
+TEST(ServeRanks, a_prompt_stays_whole_on_one_rank_of_attention_dp) {
+  const auto ttft_of = [](std::int64_t prompts) {
+    ServeRequest request = prompts_at_once(prompts);
+    request.scenario.attention_dp = 4;
+    return run_of(request).ttft.mean;
+  };
+  EXPECT_NEAR(ttft_of(5), ttft_of(8), 1e-9);
+  EXPECT_NEAR(ttft_of(1), ttft_of(4), 1e-9);
+  EXPECT_GT(ttft_of(5), 1.5 * ttft_of(4));
+  EXPECT_GT(ttft_of(9), ttft_of(8));
+}
+
+// Each prompt that an engine sends delays it by `transfer_host`; engines that send nothing do not wait.
+TEST(ServeRanks, a_prefill_engine_waits_for_the_prompts_that_it_sends) {
+  const auto prefill_of = [](std::int64_t prompts, bool has_pools, const char* host) {
+    ServeRequest request = prompts_at_once(prompts);
+    if (has_pools) { request.scenario.prefill_replicas = 1; }
+    request.scenario.osl = 2;
+    config::add(request.engine, "transfer_host", config::text_node(host));
+    return run_of(request).prefill.mean;
+  };
+  EXPECT_NEAR(prefill_of(1, true, "25 ms") - prefill_of(1, true, "0 s"), 25e-3, 1e-9);
+  EXPECT_NEAR(prefill_of(4, true, "25 ms") - prefill_of(4, true, "0 s"), 4 * 25e-3, 1e-9);
+  EXPECT_EQ(prefill_of(4, false, "25 ms"), prefill_of(4, false, "0 s"));
+}
+
+}  // namespace
+}  // namespace orrery::api::serve_ranks_test
