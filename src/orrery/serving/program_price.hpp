@@ -5,7 +5,7 @@
 // is priced by itself. What was priced once is kept: a step then costs a few look-ups.
 //
 // Left out: sequences of unequal length in one attention kernel (all have the mean length); latents that a chunk
-// projects up again; differences between the ranks of data-parallel attention but for the longest chunk.
+// projects up again; differences between the ranks of data-parallel attention, but for the tokens of prompts.
 #pragma once
 
 #include <cstdint>
