@@ -72,7 +72,7 @@ Result<int> run(const Options& options) {
     return fail({}, "a study is missing; example: orrery explore study.yaml --db results.sqlite");
   }
   if (!options.point.empty()) { return write_point(options); }
-  if (!options.folder.empty()) { return fail(flag_place("--out-folder"), "has an effect with --point only"); }
+  if (!options.folder.empty()) { return fail(flag_place("--out-folder"), "has an effect only with --point"); }
   if (options.database.empty()) {
     return fail(flag_place("--db"), "is missing: the file for results, for example results.sqlite");
   }

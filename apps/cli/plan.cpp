@@ -93,7 +93,7 @@ Result<campaign::Spec> campaign_of(const TypedRequest& typed, const SearchChoice
   ORRERY_TRY(spec, campaign::spec_record().read_over(campaign::Spec{}, typed.section));
   if (!choices.tokens.empty()) { spec.tokens = choices.tokens; }
   if (!choices.tokens.empty() && !results::is_of_campaign(choices.objective)) {
-    return fail(flag_place("--tokens"), "has an effect with --objective days, usd, kwh or co2 only");
+    return fail(flag_place("--tokens"), "has an effect only with --objective days, usd, kwh or co2");
   }
   return spec;
 }

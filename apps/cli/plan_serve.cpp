@@ -156,6 +156,14 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
   fleet.memory_use = best.memory_use;
   if (s.precision == hardware::Precision::fp8) { fleet.quantization = "fp8"; }
   if (s.kv_format == hardware::CacheFormat::fp8) { fleet.kv_format = "fp8"; }
+  // The lines have these; others that are given change the prediction, too.
+  constexpr std::array<std::string_view, 4> kEmitted = {"max_batched_tokens", "max_sequences", "stream_interval",
+                                                        "memory_use"};
+  for (const config::Member& setting : request.base.engine.members) {
+    const bool is_emitted = std::find(kEmitted.begin(), kEmitted.end(), setting.key) != kEmitted.end();
+    if (is_emitted && (setting.key != "memory_use" || best.memory_use > 0.0)) { continue; }
+    fleet.missing.push_back(setting.value.is_scalar() ? setting.key + " " + setting.value.scalar : setting.key);
+  }
   fleet.note = fmt::format("{}: predicted {:.4g} requests/s within {}", best.text, best.load, s.slo);
   return launch::serving_script(server, fleet);
 }

@@ -59,6 +59,12 @@ Result<PreparedServing> prepared(const std::string& data_directory, const ServeR
   return ready;
 }
 
+// Of a trace that is served at other rates than its own, arrivals are random.
+ServeRequest at_rate(ServeRequest request, const serving::Scenario& scenario) {
+  request.scenario = scenario;
+  return request;
+}
+
 }  // namespace
 
 Result<results::Serving> serve(const std::string& data_directory, const ServeRequest& request) {
@@ -75,11 +81,11 @@ Result<results::Serving> serve(const std::string& data_directory, const ServeReq
 }
 
 Result<results::ServingCurve> serve_sweep(const std::string& data_directory, const ServeRequest& request) {
-  ORRERY_TRY(ready, prepared(data_directory, request));
+  ORRERY_TRY(scenario, with_own_rate(request.scenario));
+  ORRERY_TRY(ready, prepared(data_directory, at_rate(request, scenario)));
   results::ServingCurve curve;
   curve.axis = request.scenario.concurrency ? "concurrency" : "rate";
   constexpr int kBelow = 4, kAbove = 4;
-  ORRERY_TRY(scenario, with_own_rate(request.scenario));
   const double middle = load_of(scenario);
   for (int step = -kBelow; step <= kAbove; ++step) {
     double load = middle * std::exp2(step);
@@ -95,12 +101,12 @@ Result<results::ServingCurve> serve_sweep(const std::string& data_directory, con
 }
 
 Result<results::ServingCurve> serve_goodput(const std::string& data_directory, const ServeRequest& request) {
-  ORRERY_TRY(ready, prepared(data_directory, request));
+  ORRERY_TRY(scenario, with_own_rate(request.scenario));
+  ORRERY_TRY(ready, prepared(data_directory, at_rate(request, scenario)));
   if (ready.slo.empty()) {
     return fail({{}, 0, 0, "--slo"},
                 "is missing: --goodput needs a service level, for example \"ttft_p99=2s tpot_p99=50ms\"");
   }
-  ORRERY_TRY(scenario, with_own_rate(request.scenario));
   return goodput_curve(ready, scenario);
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "orrery/api/serve.hpp"
+#include "orrery/api/serve_plan.hpp"
 
 namespace orrery::api::serve_mistakes_test {
 namespace {
@@ -27,16 +28,14 @@ TEST(ServeMistakes, settings_without_effect_are_errors) {
     return run ? std::string("none") : run.error().text();
   };
   EXPECT_EQ(error_of([](ServeRequest& r) { r.scenario.trace_speed = 2.0; }),
-            "--trace-speed: has an effect with --trace only");
-  EXPECT_EQ(error_of([](ServeRequest& r) { r.scenario.think = Seconds(1.0); }),
-            "--think: has an effect with --concurrency, or --turns of at least 2, only");
+            "--trace-speed: has an effect only with --trace");
   EXPECT_EQ(error_of([](ServeRequest& r) { r.scenario.ep = 2; }), "--ep: has no effect: llama-3.1-8b has no experts");
   EXPECT_EQ(error_of([](ServeRequest& r) { r.scenario.host_cache_bandwidth = BytesPerSecond(1e10); }),
-            "--host-cache-bandwidth: has an effect with --host-cache only");
+            "--host-cache-bandwidth: has an effect only with --host-cache");
   EXPECT_EQ(error_of([](ServeRequest& r) { r.scenario.autoscale_hold = Seconds(1.0); }),
-            "--autoscale-hold: has an effect with --autoscale-min or --prefill-autoscale-min only");
+            "--autoscale-hold: has an effect only with --autoscale-min or --prefill-autoscale-min");
   EXPECT_EQ(error_of([](ServeRequest& r) { config::add(r.engine, "acceptance", config::real_node(0.5)); }),
-            "--acceptance: has an effect with --speculative-tokens of at least 1 only");
+            "--acceptance: has an effect only with --speculative-tokens of at least 1");
   const auto limit_tpot = [](std::int64_t osl) {
     return [osl](ServeRequest& r) {
       r.scenario.osl = osl;
@@ -45,6 +44,36 @@ TEST(ServeMistakes, settings_without_effect_are_errors) {
   };
   EXPECT_EQ(error_of(limit_tpot(1)), "--slo: tpot has no meaning here: every answer has one token");
   EXPECT_EQ(error_of(limit_tpot(2)), "none");
+}
+
+// A search refuses the same, before it looks at deployments.
+TEST(ServeMistakes, a_search_refuses_what_all_its_deployments_would) {
+  const auto error_of = [](const auto& change) {
+    ServePlanRequest request;
+    request.base = small_run();
+    request.base.scenario.slo = "ttft_p99=1s";
+    request.base.scenario.rate.reset();
+    request.base.scenario.requests.reset();
+    request.devices = 1;
+    change(request);
+    const auto plan = plan_serving(ORRERY_SOURCE_DATA_DIR, request);
+    if (plan) { return std::string("none"); }
+    EXPECT_FALSE(plan.error().answer_is_no);
+    return plan.error().text();
+  };
+  EXPECT_EQ(error_of([](ServePlanRequest& r) { r.base.scenario.trace_speed = 2.0; }),
+            "--trace-speed: has an effect only with --trace");
+  EXPECT_EQ(error_of([](ServePlanRequest& r) { r.ep = {1, 2}; }), "--ep: has no effect: llama-3.1-8b has no experts");
+  EXPECT_EQ(error_of([](ServePlanRequest& r) {
+              r.base.scenario.osl = 1;
+              r.base.scenario.slo = "tpot_p99=1s";
+            }),
+            "--slo: tpot has no meaning here: every answer has one token");
+  EXPECT_EQ(error_of([](ServePlanRequest& r) {
+              r.pools = Pools::aggregated;
+              r.base.scenario.transfer_by_layer = false;
+            }),
+            "--no-transfer-by-layer: has an effect only with --prefill-replicas");
 }
 
 // Errors of degrees and lengths name the flags of serve, and those of the prefill engines.
@@ -68,6 +97,16 @@ TEST(ServeMistakes, errors_of_engines_name_their_flags) {
   const auto heads = serve(ORRERY_SOURCE_DATA_DIR, request);
   ASSERT_FALSE(heads.has_value());
   EXPECT_THAT(heads.error().text(), testing::StartsWith("--prefill-tp: "));
+  request.scenario.prefill_tp.reset();
+  request.scenario.tp = 3;
+  const auto shared = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_FALSE(shared.has_value());
+  EXPECT_THAT(shared.error().text(), testing::StartsWith("--tp: "));
+  request = small_run();
+  request.scenario.osl = 1'000'000;
+  const auto long_answers = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_FALSE(long_answers.has_value());
+  EXPECT_THAT(long_answers.error().text(), testing::StartsWith("--osl: request 1 has 512 + 1000000 tokens: the cache"));
 }
 
 TEST(ServeMistakes, a_rate_of_an_unknown_number_format_is_refused) {

@@ -29,11 +29,26 @@ std::vector<std::int64_t> powers_up_to(std::int64_t most) {
 
 }  // namespace
 
+// What is wrong with the load or with the settings that all deployments share.
+Result<void> Search::check_base(serving::Scenario scenario) const {
+  scenario.devices.reset();
+  if (!request_.for_traffic && !scenario.rate) { scenario.rate = 1.0; }  // the search varies it
+  scenario.prefill_replicas = request_.pools != Pools::aggregated && scenario.branches == 1 ? 1 : 0;
+  auto wrong = serving::problems(scenario);
+  if (!wrong.empty()) { return tl::make_unexpected(Failure{std::move(wrong)}); }
+  const bool shares_out = std::any_of(request_.ep.begin(), request_.ep.end(), [](std::int64_t ep) { return ep > 1; });
+  if (shares_out && !model().has_experts()) {
+    return fail({{}, 0, 0, "--ep"}, fmt::format("has no effect: {} has no experts", model().name));
+  }
+  return {};
+}
+
 // Mean lengths, and the strictest limit on TPOT.
 Result<void> Search::read_load() {
   serving::Scenario scenario = request_.base.scenario;
   scenario.concurrency.reset();
   if (scenario.trace.empty() && !scenario.rate) { scenario.rate = 1.0; }
+  if (auto ok = check_base(scenario); !ok) { return ok; }
   ORRERY_TRY(load, serving::workload_of(scenario));
   if (request_.for_traffic) { traffic_ = scenario.rate.value_or(mean_rate(load)); }
   double input = 0, output = 0;
@@ -50,6 +65,7 @@ Result<void> Search::read_load() {
     retrieved_ = std::max(retrieved_, stage.hit_rate.value_or(0.0) * mean);
   }
   ORRERY_TRY(slo, serving::read_slo(scenario.slo));
+  if (auto ok = check_service_level(slo, load); !ok) { return ok; }
   for (const auto& level : slo) {
     if (level.metric == "tpot") { tpot_limit_ = std::min(tpot_limit_.value_or(level.limit_s), level.limit_s); }
   }

@@ -38,6 +38,19 @@ TEST(ServeRanks, a_prompt_stays_whole_on_one_rank_of_attention_dp) {
   EXPECT_GT(ttft_of(9), ttft_of(8));
 }
 
+// Two prompts of 6,000 tokens for each rank, of which 8,192 fit in an iteration: about as long as two prompts on one
+// rank.
+TEST(ServeRanks, a_rank_computes_no_more_tokens_than_an_iteration_may_have) {
+  const auto ttft_of = [](std::int64_t prompts, std::int64_t ranks) {
+    ServeRequest request = prompts_at_once(prompts);
+    request.scenario.isl = 6000;
+    request.scenario.attention_dp = ranks;
+    return run_of(request).ttft.max;
+  };
+  EXPECT_GT(ttft_of(8, 4), 0.95 * ttft_of(2, 1));
+  EXPECT_LT(ttft_of(8, 4), 1.2 * ttft_of(2, 1));
+}
+
 // Each prompt that an engine sends delays it by `transfer_host`; engines that send nothing do not wait.
 TEST(ServeRanks, a_prefill_engine_waits_for_the_prompts_that_it_sends) {
   const auto prefill_of = [](std::int64_t prompts, bool has_pools, const char* host) {

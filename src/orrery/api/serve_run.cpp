@@ -37,9 +37,15 @@ Result<std::unique_ptr<BuiltPool>> pool_of(ServingInputs& shared, const Scenario
   inputs.model = &deployment.model;
   inputs.degrees = degrees;
   inputs.prefill_only = inputs.name == "prefill";
-  const std::string& cluster = inputs.prefill_only && !s.prefill_cluster.empty() ? s.prefill_cluster : s.cluster;
-  ORRERY_TRY(machine, at_flag(shared.cluster(cluster, degrees.gpus_of_engine()), "--cluster"));
+  inputs.has_own_tp = inputs.prefill_only && s.prefill_tp;
+  inputs.has_own_ep = inputs.prefill_only && s.prefill_ep;
+  inputs.has_own_attention_dp = inputs.prefill_only && s.prefill_attention_dp;
+  const bool has_own_cluster = inputs.prefill_only && !s.prefill_cluster.empty();
+  ORRERY_TRY(machine, at_flag(shared.cluster(has_own_cluster ? s.prefill_cluster : s.cluster, degrees.gpus_of_engine()),
+                              has_own_cluster ? "--prefill-cluster" : "--cluster"));
   inputs.settings = settings;
+  // An answer is one message at least.
+  if (s.trace.empty()) { inputs.settings.stream_interval = std::min(settings.stream_interval, s.osl); }
   inputs.stack = shared.stack();
   inputs.cluster = std::move(machine);
   inputs.tiers = {{{s.host_cache, s.host_cache_bandwidth, s.host_cache_latency},
@@ -71,7 +77,7 @@ std::int64_t requests_of_probe(const Scenario& scenario, const std::vector<resul
   return std::llround(std::clamp(wanted, std::min(kFewestRequests, most), most));
 }
 
-// Given settings of the engine that others make useful.
+// Settings of the engine that are flags, and that others make useful. A file may have them for other runs.
 Result<void> check_effects(const serving::EngineSettings& engine, const config::Node& given) {
   struct Setting {
     const char *key, *flag;
@@ -87,8 +93,9 @@ Result<void> check_effects(const serving::EngineSettings& engine, const config::
            Setting{"reserve_ratio", "--reserve-ratio", estimates, "--reserve estimate"},
            Setting{"batch_wait_part", "--batch-wait-part", engine.batch_wait > 0, "--batch-wait of at least 1"},
        }) {
-    if (given.find(setting.key) == nullptr || setting.has_effect) { continue; }
-    found.push_back({{{}, 0, 0, setting.flag}, fmt::format("has an effect with {} only", setting.with)});
+    const config::Node* value = given.find(setting.key);
+    if (value == nullptr || !value->place.file.empty() || setting.has_effect) { continue; }
+    found.push_back({{{}, 0, 0, setting.flag}, fmt::format("has an effect only with {}", setting.with)});
   }
   if (!found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
   return {};
@@ -227,21 +234,26 @@ void add_load(results::Serving& result, const Scenario& scenario, double least) 
 
 namespace {
 
-// The requests of a run. A limit on TPOT means nothing where no answer has a second token.
+// The requests of a run.
 Result<serving::Workload> requests_of(const PreparedServing& prepared, const Scenario& scenario) {
   const std::int64_t block_tokens = prepared.deployment->pools.front()->inputs().settings.block_tokens;
   ORRERY_TRY(load, serving::workload_of(scenario, block_tokens));
-  const bool limits_tpot = std::any_of(prepared.slo.begin(), prepared.slo.end(),
-                                       [](const results::ServiceLevel& level) { return level.metric == "tpot"; });
+  if (auto ok = check_service_level(prepared.slo, load); !ok) { return tl::make_unexpected(ok.error()); }
+  return load;
+}
+
+}  // namespace
+
+Result<void> check_service_level(const std::vector<results::ServiceLevel>& slo, const serving::Workload& load) {
+  const bool limits_tpot =
+      std::any_of(slo.begin(), slo.end(), [](const results::ServiceLevel& level) { return level.metric == "tpot"; });
   const bool has_tpot = std::any_of(load.requests.begin(), load.requests.end(),
                                     [](const serving::Request& request) { return request.output > 1; });
   if (limits_tpot && !has_tpot) {
     return fail({{}, 0, 0, "--slo"}, "tpot has no meaning here: every answer has one token");
   }
-  return load;
+  return {};
 }
-
-}  // namespace
 
 Result<results::Serving> run_serving(const PreparedServing& prepared, const Scenario& scenario, bool each) {
   ORRERY_TRY(load, requests_of(prepared, scenario));

@@ -45,6 +45,10 @@ struct PreparedServing {
   std::vector<results::ServiceLevel> slo;
 };
 
+// A limit on TPOT means nothing where no answer has a second token.
+[[nodiscard]] Result<void> check_service_level(const std::vector<results::ServiceLevel>& slo,
+                                               const serving::Workload& load);
+
 // `settings`: of the engine, if they are not those of the inputs.
 [[nodiscard]] Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeRequest& request,
                                                       const serving::EngineSettings* settings = nullptr);

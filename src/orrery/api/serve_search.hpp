@@ -60,6 +60,7 @@ class Search {
  private:
   [[nodiscard]] const workload::Model& model() const { return inputs_.model(); }
   [[nodiscard]] std::int64_t branches() const { return request_.base.scenario.branches; }
+  [[nodiscard]] Result<void> check_base(serving::Scenario scenario) const;
   Result<void> read_load();
   Result<void> find_shapes();
   void add_shape(const Degrees& degrees);

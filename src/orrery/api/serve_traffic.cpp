@@ -121,7 +121,7 @@ ServingCandidate Search::sized_candidate(const Unit& unit, results::Serving resu
   found.max_batched_tokens = unit.settings.max_batched_tokens;
   found.max_sequences = unit.settings.max_sequences;
   found.stream_interval = unit.settings.stream_interval;
-  found.memory_use = unit.settings.memory_use;
+  found.memory_use = unit.settings.memory_of_free || unit.settings.blocks > 0 ? 0.0 : unit.settings.memory_use;
   found.gpus = unit.gpus();
   found.load = traffic_;
   found.text = text_of(unit, 1);

@@ -571,7 +571,7 @@ TEST(solve, refuses_what_cannot_be_a_campaign) {
   EXPECT_PRED2(has, error_of(sites), "--outer-fragments");
   Spec idle = large_spec();
   idle.slowdown_factor = 5.0;
-  EXPECT_PRED2(has, error_of(idle), "has an effect with --slowdowns-per-1000-node-days only");
+  EXPECT_PRED2(has, error_of(idle), "has an effect only with --slowdowns-per-1000-node-days");
   Spec copies = large_spec();
   copies.memory_checkpoint_every = Seconds(0.1);  // a copy takes 0.5 s
   EXPECT_PRED2(has, error_of(copies), "one copy takes 500 ms");

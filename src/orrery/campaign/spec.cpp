@@ -300,7 +300,7 @@ void check_copies(const Spec& spec, std::vector<Diagnostic>& found) {
 void check_effects(const Spec& spec, std::vector<Diagnostic>& found) {
   const Spec usual;
   const auto needs = [&](bool is_given, bool counts, const char* flag, const char* other) {
-    if (is_given && !counts) { add_problem(found, flag, fmt::format("has an effect with {} only", other)); }
+    if (is_given && !counts) { add_problem(found, flag, fmt::format("has an effect only with {}", other)); }
   };
   const auto reclaims = [](const Capacity& one) { return one.reclaims_per_node_day > 0.0; };
   const bool has_reclaims =
@@ -366,7 +366,7 @@ std::vector<Diagnostic> problems(const Spec& spec) {
                             config::format_seconds(spec.maintenance), kSecondsOfDay / spec.maintenance.value()));
   }
   if (spec.regroup && spec.when_short == WhenShort::wait) {
-    add_problem(found, "--regroup", "has an effect with --when-short shrink only");
+    add_problem(found, "--regroup", "has an effect only with --when-short shrink");
   }
   check_sites(spec, found);
   return found;

@@ -25,7 +25,7 @@ const Record<jobs::Arrivals>& Described<jobs::Arrivals>::record() {
             if (is_trace && arrivals.times.empty()) {
               return {"/times", "process trace needs the time of each arrival"};
             }
-            if (!is_trace && !arrivals.times.empty()) { return {"/times", "has an effect with process trace only"}; }
+            if (!is_trace && !arrivals.times.empty()) { return {"/times", "has an effect only with process trace"}; }
             if (!std::is_sorted(arrivals.times.begin(), arrivals.times.end())) {
               return {"/times", "must be ascending"};
             }
@@ -77,9 +77,9 @@ namespace {
 
 config::Objection wrong_with(const File& file) {
   if (file.fabric == Fabric::switched && !file.shape.empty()) {
-    return {"/shape", "has an effect with fabric ramp only"};
+    return {"/shape", "has an effect only with fabric ramp"};
   }
-  if (file.limit_skew && file.limit.empty()) { return {"/limit_skew", "has an effect with limit only"}; }
+  if (file.limit_skew && file.limit.empty()) { return {"/limit_skew", "has an effect only with limit"}; }
   if (file.fabric == Fabric::ramp) {
     if (file.shape.empty()) { return {"/fabric", "ramp needs shape: groups, racks, servers per rack"}; }
     const std::int64_t product =

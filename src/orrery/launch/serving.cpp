@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "orrery/core/text.hpp"
+
 namespace orrery::launch {
 
 namespace {
@@ -22,8 +24,9 @@ std::string vllm_arguments(const ServedFleet& fleet, const ServedPool& pool) {
   if (pool.redundant_experts > 0) {
     text += fmt::format(R"( --enable-eplb --eplb-config '{{"num_redundant_experts":{}}}')", pool.redundant_experts);
   }
-  text += fmt::format(" \\\n  --max-num-batched-tokens {} --max-num-seqs {} --gpu-memory-utilization {}",
-                      fleet.max_batched_tokens, fleet.max_sequences, fleet.memory_use);
+  text += fmt::format(" \\\n  --max-num-batched-tokens {} --max-num-seqs {}", fleet.max_batched_tokens,
+                      fleet.max_sequences);
+  if (fleet.memory_use > 0.0) { text += fmt::format(" --gpu-memory-utilization {}", fleet.memory_use); }
   if (fleet.stream_interval > 1) { text += fmt::format(" --stream-interval {}", fleet.stream_interval); }
   if (!fleet.quantization.empty()) { text += " --quantization " + fleet.quantization; }
   if (!fleet.kv_format.empty()) { text += " --kv-cache-dtype " + fleet.kv_format; }
@@ -50,9 +53,9 @@ std::string sglang_lines(const ServedFleet& fleet, const ServedPool& pool) {
   if (pool.redundant_experts > 0) { text += fmt::format(" --ep-num-redundant-experts {}", pool.redundant_experts); }
   if (pool.ep > 1 && !fleet.expert_backend.empty()) { text += " --moe-a2a-backend " + fleet.expert_backend; }
   // Its limits are those of all ranks of attention dp together.
-  text += fmt::format(" \\\n  --chunked-prefill-size {} --max-running-requests {} --mem-fraction-static {}",
-                      fleet.max_batched_tokens * pool.attention_dp, fleet.max_sequences * pool.attention_dp,
-                      fleet.memory_use);
+  text += fmt::format(" \\\n  --chunked-prefill-size {} --max-running-requests {}",
+                      fleet.max_batched_tokens * pool.attention_dp, fleet.max_sequences * pool.attention_dp);
+  if (fleet.memory_use > 0.0) { text += fmt::format(" --mem-fraction-static {}", fleet.memory_use); }
   if (fleet.stream_interval > 1) { text += fmt::format(" --stream-interval {}", fleet.stream_interval); }
   if (!fleet.quantization.empty()) { text += " --quantization " + fleet.quantization; }
   if (!fleet.kv_format.empty()) {
@@ -74,6 +77,9 @@ std::string dynamo_lines(const ServedFleet& fleet, const ServedPool& pool) {
 std::string serving_script(Server server, const ServedFleet& fleet) {
   std::string text = "#!/bin/sh\n";
   if (!fleet.note.empty()) { text += "# " + fleet.note + "\n"; }
+  if (!fleet.missing.empty()) {
+    text += fmt::format("# Simulated with settings that these lines do not have: {}\n", join(fleet.missing, ", "));
+  }
   text += fmt::format("# The checkpoint's name or folder; written for the model {}.\nMODEL=\"${{MODEL:?}}\"\n\n",
                       fleet.model);
   if (server == Server::dynamo) { text += "python3 -m dynamo.frontend &\n"; }

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "orrery/config/record.hpp"
 
@@ -31,10 +32,11 @@ struct ServedFleet {
   ServedPool engine;
   std::int64_t max_batched_tokens = 0, max_sequences = 0;  // of a rank of attention dp
   std::int64_t stream_interval = 1;                        // tokens of a sequence that are sent together
-  double memory_use = 0.9;
-  std::string quantization, kv_format;  // "fp8"; empty: as the checkpoint is
-  std::string expert_backend;           // SGLang: "deepep"; empty: its default
-  std::string note;                     // a comment of the first lines
+  double memory_use = 0.9;                                 // 0: the server's default
+  std::string quantization, kv_format;                     // "fp8"; empty: as the checkpoint is
+  std::string expert_backend;                              // SGLang: "deepep"; empty: its default
+  std::string note;                                        // a comment of the first lines
+  std::vector<std::string> missing;  // settings that were simulated and that the lines do not have
 };
 
 // A shell script; ends with a line end.

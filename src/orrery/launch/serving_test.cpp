@@ -52,6 +52,19 @@ TEST(ServingScript, states_the_limits_that_were_simulated) {
   }
 }
 
+TEST(ServingScript, names_settings_that_its_lines_do_not_have) {
+  ServedFleet fleet = fleet_of(0);
+  EXPECT_THAT(serving_script(Server::sglang, fleet), Not(HasSubstr("do not have")));
+  fleet.missing = {"speculative_tokens 3", "prefix_cache false"};
+  EXPECT_THAT(
+      serving_script(Server::sglang, fleet),
+      HasSubstr(
+          "\n# Simulated with settings that these lines do not have: speculative_tokens 3, prefix_cache false\n"));
+  fleet.memory_use = 0.0;
+  EXPECT_THAT(serving_script(Server::sglang, fleet), Not(HasSubstr("--mem-fraction-static")));
+  EXPECT_THAT(serving_script(Server::vllm, fleet), Not(HasSubstr("--gpu-memory-utilization")));
+}
+
 TEST(ServingScript, counts_accelerators) {
   EXPECT_THAT(serving_script(Server::vllm, fleet_of(0)), HasSubstr("each on 48 accelerators and a port"));
   ServedFleet small = fleet_of(0);

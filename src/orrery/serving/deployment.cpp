@@ -64,8 +64,14 @@ void BuiltPool::place_experts() {
 Diagnostic BuiltPool::in_terms_of_pool(Diagnostic problem) const {
   std::string& flag = problem.place.path;
   if (flag == "--dp") { flag = "--attention-dp"; }
-  const bool is_own = flag == "--tp" || flag == "--ep" || flag == "--attention-dp";
-  if (is_own && inputs_.prefill_only) { flag.insert(2, "prefill-"); }
+  if (flag == "--etp") {
+    flag = "--ep";
+    problem.message = "slices of experts (tp x attention-dp / ep): " + problem.message;
+  }
+  const PoolInputs& in = inputs_;
+  const bool is_own = (flag == "--tp" && in.has_own_tp) || (flag == "--ep" && in.has_own_ep) ||
+                      (flag == "--attention-dp" && in.has_own_attention_dp);
+  if (is_own) { flag.insert(2, "prefill-"); }
   return problem;
 }
 
@@ -135,7 +141,7 @@ Result<void> BuiltPool::add_price() {
                    in.settings.draft_layers, in.settings.layer_host, expert_host, in.settings.expert_rate,
                    in.settings.expert_math_rate, in.settings.expert_math_rate_of,
                    in.settings.expert_weight_only_math_rate, in.settings.expert_latency, in.settings.overlap_branches,
-                   in.settings.draft_host, sequence_host, in.settings.routes_padding});
+                   in.settings.draft_host, sequence_host, in.settings.max_batched_tokens, in.settings.routes_padding});
   return {};
 }
 
@@ -155,7 +161,7 @@ Result<void> BuiltPool::add_cache() {
       in.settings.blocks > 0 ? in.settings.blocks : static_cast<std::int64_t>(std::max(0.0, left / block)) * ranks;
   if (shape_.blocks <= 0) {
     return fail(
-        {{}, 0, 0, in.prefill_only ? "--prefill-tp" : "--tp"},
+        {{}, 0, 0, in.has_own_tp ? "--prefill-tp" : "--tp"},
         fmt::format("{} does not fit: weights take {} of the {} that the engine uses of {}; give more "
                     "accelerators to an engine (tp, pp), or a narrower --weight-format{}",
                     in.model->name, config::format_bytes(memory_.weights), config::format_bytes(usable),

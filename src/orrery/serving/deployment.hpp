@@ -25,6 +25,7 @@ struct PoolInputs {
   parallel::Job job;  // precision and formats
   Degrees degrees;
   bool prefill_only = false;
+  bool has_own_tp = false, has_own_ep = false, has_own_attention_dp = false;  // --prefill-tp and so on are given
   // Tiers of the prefix cache: host memory of each accelerator, and a remote store of all engines together. Rates, of
   // each accelerator, that are not given are the cluster's.
   struct Tier {

@@ -55,8 +55,8 @@ void add_prices(Record<EngineSettings>& record) {
                 "time of a request between a prefill and a decode engine (handshake, polling), besides its bytes")
       .optional(
           "transfer_host", &E::transfer_host,
-          "host time of a prefill engine for each prompt whose keys and values it sends (of a rank of attention dp), "
-          "before its next iteration")
+          "with prefill engines: host time for each prompt whose keys and values an engine sends, before its next "
+          "iteration; ranks of attention dp spend it at the same time")
       .optional("prompt_host", &E::prompt_host, "host time to tokenise a token of a prompt, before the engine's queue")
       .optional("tokenizer_batch", &E::tokenizer_batch,
                 "prompts that an engine's server tokenises at the same time, on a core each; 1: one after the other",
@@ -65,7 +65,9 @@ void add_prices(Record<EngineSettings>& record) {
                 "host time to detokenise and stream tokens of a sequence that are sent together (stream_interval); an "
                 "engine's server sends one after the other, while the engine runs on")
       .optional("stream_interval", &E::stream_interval,
-                "tokens of a sequence that the server sends together; those of one iteration are in any case",
+                "tokens of a sequence that the server sends together; the tokens of one iteration (several with "
+                "drafts) are always "
+                "sent together",
                 {.min = 1, .max = 1'000'000})
       .optional("request_overhead", &E::request_overhead,
                 "time of a request outside the engine before its first token, whatever its length (HTTP)");

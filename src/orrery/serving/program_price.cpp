@@ -389,13 +389,15 @@ Seconds ProgramPrice::expert_time(std::int64_t tokens) {
   return 0.5 * (table(below(tokens)).experts + table(above(tokens)).experts);
 }
 
-// Tokens of the fullest rank of attention dp: each part of a prompt goes whole to the rank with fewest tokens.
+// Tokens of the fullest micro-batch of all ranks of attention dp: each part of a prompt goes whole to the one with
+// fewest tokens. Admission counts the tokens of all together, so a part may have to be cut to what a rank may compute.
 std::int64_t ProgramPrice::fullest_rank(const MixedStep& step) {
-  rank_tokens_.assign(static_cast<std::size_t>(plan_.dp), ceil_div(step.decodes, plan_.dp));
+  const std::int64_t places = plan_.dp * plan_.pp;
+  rank_tokens_.assign(static_cast<std::size_t>(places), ceil_div(step.decodes, places));
   for (const Chunk& chunk : step.chunks) {
     *std::min_element(rank_tokens_.begin(), rank_tokens_.end()) += chunk.tokens;
   }
-  return *std::max_element(rank_tokens_.begin(), rank_tokens_.end());
+  return std::min(*std::max_element(rank_tokens_.begin(), rank_tokens_.end()), options_.most_tokens);
 }
 
 Ticks ProgramPrice::mixed(const MixedStep& step) {
@@ -409,7 +411,7 @@ Ticks ProgramPrice::mixed(const MixedStep& step) {
   if (longest == 1 && options_.exact == Exact::no) { return decode(tokens, contexts).at; }
   // Of the largest micro-batch, which has at least the longest part of a prompt: all ranks' mean, and the fullest rank.
   const std::int64_t mean = std::max(per_rank(tokens), ceil_div(longest, plan_.dp));
-  const std::int64_t fullest = plan_.dp > 1 ? ceil_div(fullest_rank(step), plan_.pp) : 0;
+  const std::int64_t fullest = plan_.dp * plan_.pp > 1 ? fullest_rank(step) : 0;
   const std::int64_t of_rank = std::max({mean, longest, fullest});
   Seconds time = linear_time(of_rank);
   if (of_rank > mean) { time += expert_time(mean) - expert_time(of_rank); }

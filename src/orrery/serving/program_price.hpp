@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -52,7 +53,8 @@ struct PriceOptions {
   bool overlap_branches = false;  // kernels of a second stream hide their latency under those of the first
   Seconds draft_host;             // of the host, for each sequence of an iteration with drafts
   Seconds sequence_host;          // of the host, for each sequence that gets a token
-  bool routes_padding = false;    // rows that pad a decode step to a captured size use experts as tokens do
+  std::int64_t most_tokens = std::numeric_limits<std::int64_t>::max();  // of a rank in an iteration with prompts
+  bool routes_padding = false;  // rows that pad a decode step to a captured size use experts as tokens do
 };
 
 // What one engine runs on.
@@ -143,7 +145,7 @@ class ProgramPrice final : public StepPrice {
   network::PriceCache collectives_;
   parallel::Lowerer lowerer_;
   std::map<std::int64_t, Table> few_;      // [sequences or tokens of a rank]
-  std::vector<std::int64_t> rank_tokens_;  // [rank of attention dp], of one iteration
+  std::vector<std::int64_t> rank_tokens_;  // [rank of attention dp x micro-batch], of one iteration
   std::vector<Table*> found_;              // the same by number, as far as it is small
   std::vector<double> linear_;             // [tokens of a rank]: seconds; negative: not known
   std::vector<PromptCore> prompt_cores_;

@@ -133,9 +133,10 @@ void add_load(Record<Scenario>& record) {
                 {.max = 1e6, .positive = true})
       .optional("trace_block_tokens", &S::trace_block_tokens, "tokens of a block of the trace's block_ids",
                 {.min = 1, .max = kMostTokens})
-      .optional("cv", &S::cv,
-                "coefficient of variation of the times between arrivals: 1 Poisson, 0 constant, else gamma",
-                {.min = 0.0, .max = 100.0})
+      .optional(
+          "cv", &S::cv,
+          "with --rate: coefficient of variation of the times between arrivals: 1 Poisson, 0 constant, else gamma",
+          {.min = 0.0, .max = 100.0})
       .optional("isl", &S::isl, "tokens of a prompt", {.min = 1, .max = kMostTokens})
       .optional("osl", &S::osl, "tokens of an answer", {.min = 1, .max = kMostTokens})
       .optional("length_range", &S::length_range, "lengths are uniform from this part of isl and osl to the whole",
@@ -161,7 +162,9 @@ void add_load(Record<Scenario>& record) {
       .optional("requests", &S::requests, "requests of the run; default: 1,000, ten for each client, or the trace",
                 {.min = 1, .max = kMostRequests})
       .optional("think", &S::think,
-                "time of a client between an answer and its next request, and between the turns of a session",
+                "with --concurrency or --turns: time of a client between an answer and its next request, and between "
+                "the turns of a "
+                "session",
                 {.max = Seconds(1e5)})
       .optional("warm_up", &S::warm_up, "part of the requests that statistics leave out", {.min = 0.0, .max = 0.99})
       .optional("seed", &S::seed, "of random numbers; the same seed gives the same requests at every rate")
@@ -254,8 +257,8 @@ void check_autoscale(const PoolScale& pool, std::vector<Diagnostic>& found) {
   if (pool.least && pool.target && by_cache && *pool.target > 1.0) {
     wrong("-target", fmt::format("{} is not a part of the cache: at most 1, for example 0.7", *pool.target));
   }
-  if (!pool.least && pool.target) { wrong("-target", fmt::format("has an effect with {}-min only", pool.flag)); }
-  if (!pool.least && pool.signal) { wrong("-signal", fmt::format("has an effect with {}-min only", pool.flag)); }
+  if (!pool.least && pool.target) { wrong("-target", fmt::format("has an effect only with {}-min", pool.flag)); }
+  if (!pool.least && pool.signal) { wrong("-signal", fmt::format("has an effect only with {}-min", pool.flag)); }
 }
 
 void check_autoscale(const Scenario& s, std::vector<Diagnostic>& found) {
@@ -266,7 +269,7 @@ void check_autoscale(const Scenario& s, std::vector<Diagnostic>& found) {
     const char* flag = s.prefill_autoscale_min      ? "--prefill-autoscale-min"
                        : s.prefill_autoscale_target ? "--prefill-autoscale-target"
                                                     : "--prefill-autoscale-signal";
-    found.push_back({{{}, 0, 0, flag}, "has an effect with --prefill-replicas only"});
+    found.push_back({{{}, 0, 0, flag}, "has an effect only with --prefill-replicas"});
     return;
   }
   check_autoscale({"--prefill-autoscale", "--prefill-replicas", s.prefill_replicas, s.prefill_autoscale_min,
@@ -334,7 +337,7 @@ struct Setting {
 void check_effects(std::initializer_list<Setting> settings, std::vector<Diagnostic>& found) {
   for (const Setting& setting : settings) {
     if (!setting.is_given || setting.has_effect) { continue; }
-    found.push_back({{{}, 0, 0, setting.flag}, fmt::format("has an effect with {} only", setting.with)});
+    found.push_back({{{}, 0, 0, setting.flag}, fmt::format("has an effect only with {}", setting.with)});
   }
 }
 
@@ -351,7 +354,7 @@ void check_deployment_effects(const Scenario& s, std::vector<Diagnostic>& found)
        {"--prefill-attention-dp", s.prefill_attention_dp.has_value(), pools, prefill},
        {"--prefill-cluster", !s.prefill_cluster.empty(), pools, prefill},
        {"--no-transfer-by-layer", !s.transfer_by_layer, pools, prefill},
-       {"--signal-age", s.signal_age > Seconds(0), looks, "routing that looks at engines (not round-robin or random)"},
+       {"--signal-age", s.signal_age > Seconds(0), looks, "--routing other than round-robin and random"},
        {"--admission-burst", s.admission_burst.has_value(), s.admission_rate.has_value(), "--admission-rate"},
        {"--host-cache-bandwidth", s.host_cache_bandwidth.has_value(), host, "--host-cache"},
        {"--host-cache-latency", s.host_cache_latency != usual.host_cache_latency, host, "--host-cache"},
@@ -368,13 +371,12 @@ void check_load_effects(const Scenario& s, std::vector<Diagnostic>& found) {
   static const Scenario usual;
   const bool traced = !s.trace.empty(), closed = s.concurrency.has_value(), open = s.rate.has_value();
   check_effects({{"--trace-speed", s.trace_speed != usual.trace_speed, traced && !closed && !open,
-                  traced ? "the arrivals of the trace, without --rate and --concurrency," : "--trace"},
+                  traced ? "the arrivals of the trace: not with --rate or --concurrency" : "--trace"},
                  {"--trace-block-tokens", s.trace_block_tokens != usual.trace_block_tokens, traced, "--trace"},
                  {"--cv", s.cv != usual.cv, open, "--rate"},
-                 {"--think", s.think > Seconds(0), closed || s.turns > 1, "--concurrency, or --turns of at least 2,"},
-                 {"--turn-tokens", s.turn_tokens.has_value(), s.turns > 1, "--turns of at least 2"},
+                 {"--turn-tokens", s.turn_tokens.has_value() && !traced, s.turns > 1, "--turns of at least 2"},
                  {"--join", s.join.has_value(), s.branches > 1, "--branches of at least 2"},
-                 {"--prefix-tokens", s.prefix_tokens > 0, s.prefix_groups > 0, "--prefix-groups"}},
+                 {"--prefix-tokens", s.prefix_tokens > 0 && !traced, s.prefix_groups > 0, "--prefix-groups"}},
                 found);
 }
 
@@ -385,11 +387,11 @@ void check_trace(const Scenario& s, std::vector<Diagnostic>& found) {
   const auto check = [&](bool is_given, const char* flag, const char* why) {
     if (is_given) { found.push_back({{{}, 0, 0, flag}, fmt::format("is not valid with --trace{}", why)}); }
   };
-  check(s.isl != usual.isl, "--isl", ", which has lengths");
-  check(s.osl != usual.osl, "--osl", ", which has lengths");
   check(s.length_range != usual.length_range, "--length-range", ", which has lengths");
   check(s.length_cv != usual.length_cv, "--length-cv", ", which has lengths");
   check(s.prefix_groups > 0, "--prefix-groups", ", whose column block_ids states what prompts share");
+  check(s.prefix_tokens > 0, "--prefix-tokens", ", whose column block_ids states what prompts share");
+  check(s.turn_tokens.has_value(), "--turn-tokens", ", which has lengths");
   check(s.turns > 1, "--turns", "; give the sessions as its column session");
 }
 
@@ -483,7 +485,7 @@ Result<Workload> workload_of(const Scenario& scenario, std::int64_t block_tokens
   options.turn_input = scenario.turn_tokens.value_or(scenario.isl);
   options.seed = static_cast<std::uint64_t>(scenario.seed);
   Workload load = generated(options);
-  load.place.path = "--isl";
+  load.place.path = scenario.turns > 1 ? "--turns" : scenario.osl > scenario.isl ? "--osl" : "--isl";
   return load;
 }
 
@@ -501,9 +503,7 @@ std::string load_text(const Scenario& s) {
   if (s.concurrency) {
     arrivals = counted(*s.concurrency, "client");
   } else if (s.rate) {
-    const std::string kind = s.cv == 1.0 || !s.trace.empty() ? "Poisson"
-                             : s.cv == 0.0                   ? "constant"
-                                                             : fmt::format("gamma, cv {}", s.cv);
+    const std::string kind = s.cv == 1.0 ? "Poisson" : s.cv == 0.0 ? "constant" : fmt::format("gamma, cv {}", s.cv);
     arrivals = fmt::format("{} {}/s ({})", *s.rate, s.turns > 1 ? "sessions" : "requests", kind);
   } else {
     arrivals =

@@ -170,7 +170,7 @@ class StageErrors {
     } else if (static_cast<double>(stage_.ef) > held) {
       wrong("ef", fmt::format("{} is more than the {:.10g} vectors of a shard", stage_.ef, std::floor(held)));
     }
-    if (!is_graph && has("read_latency")) { wrong("read_latency", "has an effect with ef (HNSW) only"); }
+    if (!is_graph && has("read_latency")) { wrong("read_latency", "has an effect only with ef (HNSW)"); }
     for (const char* field : {"flops", "efficiency"}) {
       if (is_graph && has(field)) {
         wrong(field, "has no effect with ef (HNSW): a search in a graph is priced by reads");

@@ -231,7 +231,7 @@ class StudyReader {
     if (const Node* search = at("search")) { study_.search = *search; }
     for (const char* key : {"space", "search"}) {
       if (at(key) != nullptr && study_.inner == Inner::given) {
-        wrong_.push_back({at(key)->place, fmt::format("{} has an effect with plan: search only", key)});
+        wrong_.push_back({at(key)->place, fmt::format("{} has an effect only with plan: search", key)});
       }
     }
     if (study_.search.kind != Kind::mapping) {
