@@ -79,8 +79,8 @@ Result<void> Search::find_shapes() {
   const bool has_nodes = inputs_.cluster(s.cluster, kMostNodes * node).has_value();
   most_ = request_.devices > 0 ? request_.devices : has_nodes ? kMostNodes * node : cluster.devices;
   const std::int64_t devices = most_;
-  const auto or_else = [](const std::vector<std::int64_t>& given, std::vector<std::int64_t> usual) {
-    return given.empty() ? std::move(usual) : given;
+  const auto or_else = [](const std::vector<std::int64_t>& given, const std::vector<std::int64_t>& usual) {
+    return given.empty() ? usual : given;
   };
   const bool has_experts = model().has_experts();
   for (const std::int64_t tp : or_else(request_.tp, powers_up_to(std::min(node, devices)))) {
@@ -108,8 +108,8 @@ void Search::add_shape(const Degrees& degrees) {
     return;
   }
   serving::BuiltPool& pool = *prepared->deployment->pools.front();
-  const double ranks = static_cast<double>(degrees.attention_dp);
-  const double budget = static_cast<double>(unit.settings.max_batched_tokens);
+  const auto ranks = static_cast<double>(degrees.attention_dp);
+  const auto budget = static_cast<double>(unit.settings.max_batched_tokens);
   const double computed = std::max(1.0, input_ - retrieved_);
   const double length = std::min(computed, budget);
   const double batches = ranks * static_cast<double>(degrees.pp);
@@ -186,8 +186,9 @@ void Search::add_pairs() {
           if (std::gcd(x, y) != 1 || gpus > most_) { continue; }
           pair.rate = std::min(static_cast<double>(x) * std::min(prefill.prefill_rate, sends),
                                static_cast<double>(y) * std::min(decode.decode_rate, receives));
-          pair.promise = request_.for_traffic ? pair.rate / static_cast<double>(gpus)
-                                              : pair.rate * static_cast<double>(most_ / gpus);
+          const std::int64_t copies = most_ / gpus;
+          pair.promise =
+              request_.for_traffic ? pair.rate / static_cast<double>(gpus) : pair.rate * static_cast<double>(copies);
           ratios.push_back(pair);
         }
       }

@@ -73,7 +73,8 @@ constexpr double kFewestRequests = 1000, kMostOfProbe = 200'000;
 // Requests of a probe whose number is not given.
 std::int64_t requests_of_probe(const Scenario& scenario, const std::vector<results::ServiceLevel>& slo, double load) {
   const double wanted = load * horizon_s(slo, static_cast<double>(scenario.osl));
-  const double most = std::min(kMostOfProbe, static_cast<double>(serving::kMostSequences / scenario.branches));
+  const std::int64_t sequences = serving::kMostSequences / scenario.branches;
+  const double most = std::min(kMostOfProbe, static_cast<double>(sequences));
   return std::llround(std::clamp(wanted, std::min(kFewestRequests, most), most));
 }
 
@@ -354,7 +355,8 @@ double requests_to_judge(const results::Serving& result, const Scenario& probed,
   } else if (result.growth.part < kCertain) {
     needed = kMore * now;
   }
-  const auto most = static_cast<double>(serving::kMostSequences / probed.branches);
+  const std::int64_t sequences = serving::kMostSequences / probed.branches;
+  const auto most = static_cast<double>(sequences);
   return std::min({kMostOfProbe, most, needed});
 }
 

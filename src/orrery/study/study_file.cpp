@@ -167,7 +167,7 @@ class StudyReader {
     for (const Axis& axis : study_.axes) {
       const bool sampled = study_.sampler.kind != SamplerKind::grid;
       if (!axis.values.empty() || !axis.range || sampled) { continue; }
-      wrong_.push_back({axis.place, "a range needs \"points\" or \"times\", unless a sampler chooses the points"});
+      wrong_.push_back({axis.place, R"(a range needs "points" or "times", unless a sampler chooses the points)"});
     }
   }
   void sampler() {
