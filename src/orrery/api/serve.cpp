@@ -38,13 +38,11 @@ Result<PreparedServing> prepared(const std::string& data_directory, const ServeR
   if (!wrong.empty()) { return tl::make_unexpected(Failure{std::move(wrong)}); }
   ORRERY_TRY(inputs, ServingInputs::read(data_directory, request));
   if (auto ok = check_accelerators(*inputs, request.scenario.stages); !ok) { return tl::make_unexpected(ok.error()); }
-  if (!inputs->model().has_experts()) {
-    const auto& s = request.scenario;
-    const char* flag = s.ep > 1 ? "--ep" : s.prefill_ep.value_or(1) > 1 ? "--prefill-ep" : nullptr;
-    if (flag != nullptr) {
-      return fail({{}, 0, 0, flag}, fmt::format("has no effect: {} has no experts", inputs->model().name));
-    }
-  }
+  const auto& scenario = request.scenario;
+  const auto shared_out = check_expert_degree(inputs->model(), scenario.ep, "--ep").and_then([&] {
+    return check_expert_degree(inputs->model(), scenario.prefill_ep.value_or(1), "--prefill-ep");
+  });
+  if (!shared_out) { return tl::make_unexpected(shared_out.error()); }
   ORRERY_TRY(ready, prepare_serving(*inputs, request));
   const auto& pools = ready.deployment->pools;
   const bool wanted = std::any_of(pools.begin(), pools.end(),
@@ -59,8 +57,7 @@ Result<PreparedServing> prepared(const std::string& data_directory, const ServeR
   return ready;
 }
 
-// Of a trace that is served at other rates than its own, arrivals are random.
-ServeRequest at_rate(ServeRequest request, const serving::Scenario& scenario) {
+ServeRequest with_scenario(ServeRequest request, const serving::Scenario& scenario) {
   request.scenario = scenario;
   return request;
 }
@@ -82,7 +79,7 @@ Result<results::Serving> serve(const std::string& data_directory, const ServeReq
 
 Result<results::ServingCurve> serve_sweep(const std::string& data_directory, const ServeRequest& request) {
   ORRERY_TRY(scenario, with_own_rate(request.scenario));
-  ORRERY_TRY(ready, prepared(data_directory, at_rate(request, scenario)));
+  ORRERY_TRY(ready, prepared(data_directory, with_scenario(request, scenario)));
   results::ServingCurve curve;
   curve.axis = request.scenario.concurrency ? "concurrency" : "rate";
   constexpr int kBelow = 4, kAbove = 4;
@@ -102,7 +99,7 @@ Result<results::ServingCurve> serve_sweep(const std::string& data_directory, con
 
 Result<results::ServingCurve> serve_goodput(const std::string& data_directory, const ServeRequest& request) {
   ORRERY_TRY(scenario, with_own_rate(request.scenario));
-  ORRERY_TRY(ready, prepared(data_directory, at_rate(request, scenario)));
+  ORRERY_TRY(ready, prepared(data_directory, with_scenario(request, scenario)));
   if (ready.slo.empty()) {
     return fail({{}, 0, 0, "--slo"},
                 "is missing: --goodput needs a service level, for example \"ttft_p99=2s tpot_p99=50ms\"");

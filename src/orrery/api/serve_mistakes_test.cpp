@@ -4,20 +4,12 @@
 
 #include "orrery/api/serve.hpp"
 #include "orrery/api/serve_plan.hpp"
+#include "orrery/api/test_serving.hpp"
 
 namespace orrery::api::serve_mistakes_test {
 namespace {
 
-ServeRequest small_run() {
-  ServeRequest request;
-  request.scenario.model = "llama-3.1-8b";
-  request.scenario.cluster = "dgx-h100";
-  request.scenario.rate = 20.0;
-  request.scenario.requests = 200;
-  request.scenario.isl = 512;
-  request.scenario.osl = 32;
-  return request;
-}
+using serving_test::small_run;
 
 // Errors of settings that change nothing, and of those that have no meaning: each names its flag.
 TEST(ServeMistakes, settings_without_effect_are_errors) {

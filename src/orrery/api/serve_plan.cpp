@@ -36,11 +36,8 @@ Result<void> Search::check_base(serving::Scenario scenario) const {
   scenario.prefill_replicas = request_.pools != Pools::aggregated && scenario.branches == 1 ? 1 : 0;
   auto wrong = serving::problems(scenario);
   if (!wrong.empty()) { return tl::make_unexpected(Failure{std::move(wrong)}); }
-  const bool shares_out = std::any_of(request_.ep.begin(), request_.ep.end(), [](std::int64_t ep) { return ep > 1; });
-  if (shares_out && !model().has_experts()) {
-    return fail({{}, 0, 0, "--ep"}, fmt::format("has no effect: {} has no experts", model().name));
-  }
-  return {};
+  const auto most = std::max_element(request_.ep.begin(), request_.ep.end());
+  return check_expert_degree(model(), most == request_.ep.end() ? 1 : *most, "--ep");
 }
 
 // Mean lengths, and the strictest limit on TPOT.

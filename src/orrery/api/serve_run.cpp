@@ -256,6 +256,11 @@ Result<void> check_service_level(const std::vector<results::ServiceLevel>& slo, 
   return {};
 }
 
+Result<void> check_expert_degree(const workload::Model& model, std::int64_t ep, const char* flag) {
+  if (ep == 1 || model.has_experts()) { return {}; }
+  return fail({{}, 0, 0, flag}, fmt::format("has no effect: {} has no experts", model.name));
+}
+
 Result<results::Serving> run_serving(const PreparedServing& prepared, const Scenario& scenario, bool each) {
   ORRERY_TRY(load, requests_of(prepared, scenario));
   ORRERY_TRY(result, serving::simulate(*prepared.deployment, load, prepared.slo, scenario.warm_up, each));

@@ -49,6 +49,9 @@ struct PreparedServing {
 [[nodiscard]] Result<void> check_service_level(const std::vector<results::ServiceLevel>& slo,
                                                const serving::Workload& load);
 
+// Experts are shared out only where the model has them. `flag`: of the degree.
+[[nodiscard]] Result<void> check_expert_degree(const workload::Model& model, std::int64_t ep, const char* flag);
+
 // `settings`: of the engine, if they are not those of the inputs.
 [[nodiscard]] Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeRequest& request,
                                                       const serving::EngineSettings* settings = nullptr);

@@ -9,20 +9,12 @@
 
 #include "orrery/api/orrery.hpp"
 #include "orrery/api/serve.hpp"
+#include "orrery/api/test_serving.hpp"
 
 namespace orrery::api::serve_test {
 namespace {
 
-ServeRequest small_run() {
-  ServeRequest request;
-  request.scenario.model = "llama-3.1-8b";
-  request.scenario.cluster = "dgx-h100";
-  request.scenario.rate = 20.0;
-  request.scenario.requests = 200;
-  request.scenario.isl = 512;
-  request.scenario.osl = 32;
-  return request;
-}
+using serving_test::small_run;
 
 // All requests arrive at once and run as one batch: decode takes as long as `estimate --task inference` says. The
 // prefill differs by less than 1 %: attention of prompts is priced for all chunks of an iteration together.

@@ -163,8 +163,7 @@ void add_load(Record<Scenario>& record) {
                 {.min = 1, .max = kMostRequests})
       .optional("think", &S::think,
                 "with --concurrency or --turns: time of a client between an answer and its next request, and between "
-                "the turns of a "
-                "session",
+                "the turns of a session",
                 {.max = Seconds(1e5)})
       .optional("warm_up", &S::warm_up, "part of the requests that statistics leave out", {.min = 0.0, .max = 0.99})
       .optional("seed", &S::seed, "of random numbers; the same seed gives the same requests at every rate")
