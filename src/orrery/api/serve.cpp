@@ -36,7 +36,7 @@ Result<void> check_accelerators(ServingInputs& inputs, const std::vector<serving
 Result<PreparedServing> prepared(const std::string& data_directory, const ServeRequest& request) {
   auto wrong = serving::problems(request.scenario);
   if (!wrong.empty()) { return tl::make_unexpected(Failure{std::move(wrong)}); }
-  ORRERY_TRY(inputs, ServingInputs::read(data_directory, request));
+  ORRERY_TRY(inputs, ServingInputs::read(data_directory, request, uses_of(request.scenario)));
   if (auto ok = check_accelerators(*inputs, request.scenario.stages); !ok) { return tl::make_unexpected(ok.error()); }
   const auto& scenario = request.scenario;
   const auto shared_out = check_expert_degree(inputs->model(), scenario.ep, "--ep").and_then([&] {

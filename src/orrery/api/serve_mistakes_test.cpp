@@ -28,6 +28,10 @@ TEST(ServeMistakes, settings_without_effect_are_errors) {
             "--autoscale-hold: has an effect only with --autoscale-min or --prefill-autoscale-min");
   EXPECT_EQ(error_of([](ServeRequest& r) { config::add(r.engine, "acceptance", config::real_node(0.5)); }),
             "--acceptance: has an effect only with --speculative-tokens of at least 1");
+  EXPECT_EQ(error_of([](ServeRequest& r) { config::add(r.engine, "transfer_by_layer", config::boolean_node(true)); }),
+            "--transfer-by-layer: has an effect only with --prefill-replicas");
+  EXPECT_EQ(error_of([](ServeRequest& r) { config::add(r.engine, "balance_wait", config::integer_node(3)); }),
+            "--balance-wait: has an effect only with --attention-dp of at least 2");
   const auto limit_tpot = [](std::int64_t osl) {
     return [osl](ServeRequest& r) {
       r.scenario.osl = osl;
@@ -63,7 +67,7 @@ TEST(ServeMistakes, a_search_refuses_what_all_its_deployments_would) {
             "--slo: tpot has no meaning here: every answer has one token");
   EXPECT_EQ(error_of([](ServePlanRequest& r) {
               r.pools = Pools::aggregated;
-              r.base.scenario.transfer_by_layer = false;
+              config::add(r.base.engine, "transfer_by_layer", config::boolean_node(false));
             }),
             "--no-transfer-by-layer: has an effect only with --prefill-replicas");
 }

@@ -27,6 +27,14 @@ std::vector<std::int64_t> powers_up_to(std::int64_t most) {
   return list;
 }
 
+EngineUses uses_of_search(const ServePlanRequest& request) {
+  const auto varies = [](const std::vector<std::int64_t>& degrees) {
+    return degrees.empty() || *std::max_element(degrees.begin(), degrees.end()) > 1;
+  };
+  const bool pools = request.pools != Pools::aggregated && request.base.scenario.branches == 1;
+  return {pools, varies(request.attention_dp), varies(request.ep)};
+}
+
 }  // namespace
 
 // What is wrong with the load or with the settings that all deployments share.
@@ -169,8 +177,7 @@ void Search::add_pairs() {
     for (const Shape& decode : shapes_) {
       if (prefill.degrees.pp != decode.degrees.pp || decode.decode_rate <= 0) { continue; }
       std::vector<Pair> ratios;
-      const auto transfer = serving::transfer_of(*prefill.deployment->pools.front(), *decode.deployment->pools.front(),
-                                                 request_.base.scenario.transfer_by_layer);
+      const auto transfer = serving::transfer_of(*prefill.deployment->pools.front(), *decode.deployment->pools.front());
       const double sent = input_ * serving::seconds_of(transfer.token);  // time of a request's links
       const double sends = static_cast<double>(transfer.sends) / sent;
       const double receives = static_cast<double>(transfer.receives) / sent;
@@ -270,7 +277,7 @@ Result<results::ServingPlan> plan_serving(const std::string& data_directory, con
   if (request.devices < 1 && !request.for_traffic) {
     return fail({{}, 0, 0, "--devices"}, "is missing: the accelerators to serve with");
   }
-  ORRERY_TRY(inputs, ServingInputs::read(data_directory, request.base));
+  ORRERY_TRY(inputs, ServingInputs::read(data_directory, request.base, serve_search::uses_of_search(request)));
   ORRERY_TRY(cluster, inputs->cluster(request.base.scenario.cluster, request.devices));
   (void)cluster;
   return serve_search::Search(*inputs, request).run();

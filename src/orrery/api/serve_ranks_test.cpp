@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "orrery/api/serve.hpp"
+#include "orrery/api/test_serving.hpp"
 
 namespace orrery::api::serve_ranks_test {
 namespace {
@@ -57,7 +58,7 @@ TEST(ServeRanks, a_prefill_engine_waits_for_the_prompts_that_it_sends) {
     ServeRequest request = prompts_at_once(prompts);
     if (has_pools) { request.scenario.prefill_replicas = 1; }
     request.scenario.osl = 2;
-    config::add(request.engine, "transfer_host", config::text_node(host));
+    config::add(request.engine, "transfer_host", serving_test::of_a_file(config::text_node(host)));
     return run_of(request).prefill.mean;
   };
   EXPECT_NEAR(prefill_of(1, true, "25 ms") - prefill_of(1, true, "0 s"), 25e-3, 1e-9);

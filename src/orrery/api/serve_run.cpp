@@ -79,13 +79,15 @@ std::int64_t requests_of_probe(const Scenario& scenario, const std::vector<resul
 }
 
 // Settings of the engine that are flags, and that others make useful. A file may have them for other runs.
-Result<void> check_effects(const serving::EngineSettings& engine, const config::Node& given) {
+Result<void> check_effects(const serving::EngineSettings& engine, const config::Node& given, const EngineUses& uses) {
   struct Setting {
     const char *key, *flag;
     bool has_effect;
     const char* with;
   };
   const bool drafts = engine.speculative_tokens > 0, estimates = engine.reserve == serving::Reserve::estimate;
+  const bool is_static = engine.scheduler == serving::Scheduler::static_batch;
+  const bool tokenises = engine.prompt_host > Seconds(0), streams = engine.token_host > Seconds(0);
   std::vector<Diagnostic> found;
   for (const Setting& setting : {
            Setting{"acceptance", "--acceptance", drafts, "--speculative-tokens of at least 1"},
@@ -93,6 +95,16 @@ Result<void> check_effects(const serving::EngineSettings& engine, const config::
            Setting{"draft_host", "--draft-host", drafts, "--speculative-tokens of at least 1"},
            Setting{"reserve_ratio", "--reserve-ratio", estimates, "--reserve estimate"},
            Setting{"batch_wait_part", "--batch-wait-part", engine.batch_wait > 0, "--batch-wait of at least 1"},
+           Setting{"transfer_by_layer", engine.transfer_by_layer ? "--transfer-by-layer" : "--no-transfer-by-layer",
+                   uses.pools, "--prefill-replicas"},
+           Setting{"transfer_setup", "--transfer-setup", uses.pools, "--prefill-replicas"},
+           Setting{"transfer_host", "--transfer-host", uses.pools, "--prefill-replicas"},
+           Setting{"balance_wait", "--balance-wait", uses.attention_dp, "--attention-dp of at least 2"},
+           Setting{"expert_parallel_layer_host", "--expert-parallel-layer-host", uses.ep, "--ep of at least 2"},
+           Setting{"tokenizer_batch", "--tokenizer-batch", tokenises, "--prompt-host above 0"},
+           Setting{"stream_interval", "--stream-interval", streams, "--token-host above 0"},
+           Setting{"long_prefill_threshold", "--long-prefill-threshold", engine.chunked_prefill, "--chunked-prefill"},
+           Setting{"poll_interval", "--poll-interval", !is_static, "--scheduler mixed or prefill-first"},
        }) {
     const config::Node* value = given.find(setting.key);
     if (value == nullptr || !value->place.file.empty() || setting.has_effect) { continue; }
@@ -104,14 +116,24 @@ Result<void> check_effects(const serving::EngineSettings& engine, const config::
 
 }  // namespace
 
+EngineUses uses_of(const Scenario& scenario) {
+  EngineUses uses;
+  uses.pools = scenario.disaggregated();
+  for (const serving::Degrees& degrees : {scenario.degrees(), scenario.prefill_degrees()}) {
+    uses.attention_dp = uses.attention_dp || degrees.attention_dp > 1;
+    uses.ep = uses.ep || degrees.ep > 1;
+  }
+  return uses;
+}
+
 Result<std::unique_ptr<ServingInputs>> ServingInputs::read(const std::string& data_directory,
-                                                           const ServeRequest& request) {
+                                                           const ServeRequest& request, const EngineUses& uses) {
   const Scenario& s = request.scenario;
   std::unique_ptr<ServingInputs> inputs(new ServingInputs(data_directory));
   ORRERY_TRY(profile, serving::load_engine(data_directory, s.engine));
   ORRERY_TRY(engine,
              config::Described<serving::EngineSettings>::record().read_over(std::move(profile), request.engine));
-  if (auto ok = check_effects(engine, request.engine); !ok) { return tl::make_unexpected(ok.error()); }
+  if (auto ok = check_effects(engine, request.engine, uses); !ok) { return tl::make_unexpected(ok.error()); }
   ORRERY_TRY(stack, at_flag(inputs->catalogue_.stack(s.stack.empty() ? engine.stack : s.stack), "--stack"));
   ORRERY_TRY(model, at_flag(workload::load_model(data_directory, s.model, s.as), "--model"));
   inputs->engine_ = std::move(engine);
@@ -193,8 +215,7 @@ Result<PreparedServing> prepare_serving(ServingInputs& inputs, const ServeReques
   deployment.fleet.seed = static_cast<std::uint64_t>(s.seed);
   deployment.fleet.keep_going = request.keep_going;
   if (s.disaggregated()) {
-    deployment.fleet.transfer =
-        serving::transfer_of(*deployment.pools.front(), *deployment.pools.back(), s.transfer_by_layer);
+    deployment.fleet.transfer = serving::transfer_of(*deployment.pools.front(), *deployment.pools.back());
   }
   if (auto done = add_stages(inputs, s, deployment); !done) { return tl::make_unexpected(done.error()); }
   deployment.request_overhead_s = deployment.pools.front()->inputs().settings.request_overhead.value();

@@ -18,10 +18,19 @@
 namespace orrery::api {
 
 // What all deployments of a request have in common, read once. Several threads may ask at a time.
+// What deployments have, so that settings of an engine have an effect.
+struct EngineUses {
+  bool pools = false;         // of prefill and decode
+  bool attention_dp = false;  // above 1
+  bool ep = false;            // above 1
+};
+
+[[nodiscard]] EngineUses uses_of(const serving::Scenario& scenario);
+
 class ServingInputs {
  public:
   [[nodiscard]] static Result<std::unique_ptr<ServingInputs>> read(const std::string& data_directory,
-                                                                   const ServeRequest& request);
+                                                                   const ServeRequest& request, const EngineUses& uses);
 
   [[nodiscard]] const workload::Model& model() const { return model_; }
   [[nodiscard]] const serving::EngineSettings& engine() const { return engine_; }

@@ -52,10 +52,7 @@ ServeRequest Search::request_of(const Unit& unit, std::int64_t units) const {
   s.replicas = d.replicas * units;
   s.prefill_replicas = 0;
   s.prefill_tp.reset(), s.prefill_ep.reset(), s.prefill_attention_dp.reset();
-  if (!unit.prefill) {
-    s.prefill_cluster.clear();
-    s.transfer_by_layer = true;
-  }
+  if (!unit.prefill) { s.prefill_cluster.clear(); }
   if (unit.prefill) {
     s.prefill_replicas = unit.prefill->replicas * units;
     s.prefill_tp = unit.prefill->tp, s.prefill_ep = unit.prefill->ep;

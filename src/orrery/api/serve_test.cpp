@@ -245,7 +245,7 @@ TEST(ApiServe, expert_parallelism_has_a_host_time_of_its_own_in_prompts) {
     ServeRequest request = one_request("mixtral-8x7b", "dgx-b200", 4);
     request.scenario.ep = ep;
     config::add(request.engine, "expert_layer_host", config::text_node(host));
-    config::add(request.engine, "expert_parallel_layer_host", config::text_node(parallel));
+    config::add(request.engine, "expert_parallel_layer_host", serving_test::of_a_file(config::text_node(parallel)));
     const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
     EXPECT_TRUE(run.has_value()) << run.error().text();
     return run ? run->prefill.mean : 0.0;

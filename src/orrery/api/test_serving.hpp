@@ -16,4 +16,10 @@ inline ServeRequest small_run() {
   return request;
 }
 
+// A setting as a profile has it: there it need not have an effect in every run.
+inline config::Node of_a_file(config::Node node) {
+  node.place.file = "profile.yaml";
+  return node;
+}
+
 }  // namespace orrery::api::serving_test

@@ -270,7 +270,7 @@ void add_stage(Deployment& deployment, Stage stage, const hardware::Accelerator*
 
 // As many lanes as the smaller engine has ranks with keys and values of their own, over the outermost links. Copies of
 // the same keys and values on other ranks travel at the same time.
-TransferPolicy transfer_of(const BuiltPool& prefill, const BuiltPool& decode, bool by_layer) {
+TransferPolicy transfer_of(const BuiltPool& prefill, const BuiltPool& decode) {
   const Degrees &p = prefill.inputs().degrees, &d = decode.inputs().degrees;
   const auto rate_of = [](const BuiltPool& pool) {
     const auto& dimension = pool.inputs().cluster.dimensions.back();
@@ -283,7 +283,7 @@ TransferPolicy transfer_of(const BuiltPool& prefill, const BuiltPool& decode, bo
   TransferPolicy transfer;
   transfer.latency = ticks_of(prefill.inputs().settings.transfer_setup);
   transfer.token = ticks_of(Seconds(whole / (rate * real(lanes * p.pp))));
-  transfer.layers = by_layer ? prefill.inputs().model->layers : 0;
+  transfer.layers = prefill.inputs().settings.transfer_by_layer ? prefill.inputs().model->layers : 0;
   const auto at_once = [&](const Degrees& of) { return of.attention_dp * (latent ? 1 : of.tp / lanes); };
   transfer.sends = at_once(p);
   transfer.receives = at_once(d);

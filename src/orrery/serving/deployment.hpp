@@ -101,7 +101,7 @@ struct Deployment {
 void add_stage(Deployment& deployment, Stage stage, const hardware::Accelerator* named);
 
 // How keys and values travel from prefill engines to decode engines.
-[[nodiscard]] TransferPolicy transfer_of(const BuiltPool& prefill, const BuiltPool& decode, bool by_layer);
+[[nodiscard]] TransferPolicy transfer_of(const BuiltPool& prefill, const BuiltPool& decode);
 
 // Simulates a load. `result.slo` is taken from `slo`.
 [[nodiscard]] Result<results::Serving> simulate(const Deployment& deployment, Workload& load,

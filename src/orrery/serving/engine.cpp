@@ -109,13 +109,17 @@ void Engine::arrive(std::int64_t request, Ticks now, std::int64_t retrieved) {
   enter({request, 0, 0, false, retrieved, 0});
 }
 
-void Engine::arrive_prefilled(std::int64_t request, Ticks now) {
-  ORRERY_ASSERT(request >= 0 && now >= 0);
+void Engine::arrive_for_place(std::int64_t request) {
   enter({request, 1, workload_.requests[static_cast<std::size_t>(request)].input, true, 0, 0});
 }
 
+void Engine::receive(std::int64_t request) {
+  received_.push_back(coming_.at(request));
+  joins_ = true;
+}
+
 void Engine::enter(const Waiting& waiting) {
-  if (poll_ == 1 || waiting.arrives) {
+  if (poll_ == 1 || waiting.comes) {
     joins_ = true;
     queue(waiting, false);
     return;
@@ -154,7 +158,8 @@ void Engine::wake(Ticks now) {
     note_blocks(now);
     look(true);
     plan(now);
-  } else if (work_ == Work::decode && (!blocked_ || settings_.policy == Policy::priority || !unseen_.empty())) {
+  } else if (work_ == Work::decode && (!blocked_ || settings_.policy == Policy::priority || !unseen_.empty() ||
+                                       !received_.empty())) {
     shorten(now);
   }
 }
@@ -172,6 +177,7 @@ void Engine::plan(Ticks now) {
     return;
   }
   if (!loading_.empty()) { finish_loads(now); }
+  join_received(now);
   const bool mixes = settings_.scheduler == Scheduler::mixed;
   const bool settled = std::exchange(settled_, false);
   joins_ = false;
@@ -199,7 +205,8 @@ void Engine::plan(Ticks now) {
     start_decodes(now, preempted);
     return;
   }
-  ORRERY_ASSERT(prefilling_.empty() && (waiting_.empty() || !loading_.empty() || !sending_.empty()));
+  ORRERY_ASSERT(prefilling_.empty() &&
+                (waiting_.empty() || !loading_.empty() || !sending_.empty() || !coming_.empty()));
   if (!loading_.empty()) { end_ = loading_.front().at; }
 }
 
@@ -407,6 +414,7 @@ void Engine::finish_chunks() {
 
 void Engine::join(std::uint32_t slot) {
   Sequence& s = slots_[slot];
+  forget_coming(s);
   s.joined = step_;
   s.joined_context = s.computed;
   ++decodes_;

@@ -20,6 +20,7 @@
 #include <queue>
 #include <span>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "orrery/serving/engine_settings.hpp"
@@ -94,8 +95,11 @@ class Engine {
   // Puts a request in the queue. `retrieved`: leading tokens of its prompt whose keys and values come with it from a
   // store; lost if it is preempted. Call wake() when all requests of a moment have arrived.
   void arrive(std::int64_t request, Ticks now, std::int64_t retrieved = 0);
-  // Its prompt is in the cache already (it comes from a prefill pool), and its first token is generated.
-  void arrive_prefilled(std::int64_t request, Ticks now);
+  // Puts a request in the queue whose prompt a prefill engine computes: it waits for a place and blocks, without
+  // occupying the engine. When it has both, it is in placed().
+  void arrive_for_place(std::int64_t request);
+  // All of its keys and values have come to its place, and its first token is generated: it joins the next iteration.
+  void receive(std::int64_t request);
   void wake(Ticks now);
   // The keys and values of a request that left with its first token are on another engine: its blocks are free. Call
   // wake() then.
@@ -106,6 +110,8 @@ class Engine {
   // Ends them and starts the next ones. The requests that ended are in ended() until the next call.
   void advance();
   [[nodiscard]] const std::vector<std::int64_t>& ended() const { return ended_; }
+  // The requests that got a place since the last call.
+  [[nodiscard]] std::vector<std::int64_t> take_placed() { return std::exchange(placed_, {}); }
 
   // Empties the prefix cache and its tiers: the engine was switched off. Requires that no request waits or runs.
   void forget();
@@ -113,7 +119,9 @@ class Engine {
   // Whether the request can ever run: its tokens fit in the cache.
   [[nodiscard]] bool can_hold(const Request& request) const;
 
-  [[nodiscard]] std::int64_t outstanding() const { return running() + waiting(); }
+  [[nodiscard]] std::int64_t outstanding() const { return running() + waiting() + coming(); }
+  // Requests that have a place, and whose keys and values have not come yet.
+  [[nodiscard]] std::int64_t coming() const { return std::ssize(coming_); }
   // Requests that have left and whose blocks it holds until they are sent.
   [[nodiscard]] std::int64_t sending() const { return static_cast<std::int64_t>(sending_.size()); }
   // Requests that wait, also for blocks.
@@ -134,8 +142,8 @@ class Engine {
   struct Waiting {
     std::int64_t request = 0;
     std::int64_t generated = 0;  // tokens before it was preempted
-    std::int64_t kept = 0;       // positions whose keys and values are on the host, or arrive with the request
-    bool arrives = false;        // they arrive with the request, whose first token counts when it runs
+    std::int64_t kept = 0;       // positions whose keys and values are on the host, or come from a prefill engine
+    bool comes = false;          // from a prefill engine: its first token counts when it runs
     std::int64_t retrieved = 0;  // leading positions that a store has found
     std::int64_t held = 0;       // leading blocks of the prompt that it holds since they were loaded
   };
@@ -152,6 +160,7 @@ class Engine {
     std::int64_t shared = 0;                      // positions in blocks of the prefix cache
     std::uint64_t admission = 0;
     bool alive = false, decodes = false;
+    std::int64_t coming_outputs = 0;  // what it counts in coming_outputs_
   };
   struct Finish {
     std::int64_t step;
@@ -224,8 +233,13 @@ class Engine {
   [[nodiscard]] std::int64_t free_after(const Waiting& waiting, const Offer& offer) const;
   void leaves_free(std::int64_t blocks) { totals_.headroom.least_free = std::min(totals_.headroom.least_free, blocks); }
   [[nodiscard]] std::int64_t free_positions() const;
+  void place(const Waiting& waiting, const Offer& offer);
+  std::uint32_t take_place(const Waiting& waiting, const Offer& offer);
   void admit(const Waiting& waiting, const Offer& offer, Ticks now);
   void admit_waiting(std::int64_t budget, Ticks now);
+  [[nodiscard]] bool admit_head(std::int64_t& budget, Ticks now);
+  void join_received(Ticks now);
+  void forget_coming(Sequence& sequence);
   [[nodiscard]] bool has_place(const Waiting& waiting) const;
   // Decode steps that prompts still wait for others, by balance_wait and batch_wait.
   [[nodiscard]] std::int64_t steps_to_wait();
@@ -299,6 +313,9 @@ class Engine {
   std::vector<std::uint32_t> free_slots_;
   std::vector<Admitted> admitted_;         // in order, with ones that have left between
   std::vector<std::uint32_t> prefilling_;  // in the order of admission
+  std::unordered_map<std::int64_t, std::uint32_t> coming_;  // request: its slot
+  std::vector<std::uint32_t> received_;                     // slots that join the next iteration
+  std::vector<std::int64_t> placed_;
   std::priority_queue<Finish, std::vector<Finish>, std::greater<>> finishes_;
   std::vector<std::int64_t> phases_;  // [block_tokens]: decoding sequences by the step, modulo, that needs a block
   PrefixCache prefixes_;
@@ -318,6 +335,8 @@ class Engine {
   std::int64_t shared_ = 0;       // of these, in blocks of the prefix cache
   std::int64_t used_ = 0;         // blocks that running sequences hold, and requests that load
   std::int64_t committed_ = 0;    // blocks of prompts and outputs of these
+  std::int64_t coming_blocks_ = 0;   // of sequences that come
+  std::int64_t coming_outputs_ = 0;  // tokens that these will generate, and those that have just come
   std::int64_t ungenerated_ = 0;  // sum of the finishing steps of decoding sequences
   std::int64_t waiting_tokens_ = 0;
   std::int64_t static_alive_ = 0;

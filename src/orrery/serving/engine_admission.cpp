@@ -1,6 +1,7 @@
 // Which requests run in the next iteration, and which leave the cache.
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "orrery/core/error.hpp"
 #include "orrery/core/integers.hpp"
@@ -93,8 +94,9 @@ std::int64_t Engine::free_after(const Waiting& waiting, const Offer& offer) cons
     const std::int64_t others = committed_ - (waiting.held > 0 ? whole : 0);
     return std::min(free, shape_.blocks - others - whole);
   }
-  if (settings_.reserve != Reserve::estimate || running() == 0) { return free; }
-  const double rest = static_cast<double>(ungenerated_ - decodes_ * step_ + outputs_of(request) - waiting.generated);
+  if (settings_.reserve != Reserve::estimate || (running() == 0 && coming_.empty())) { return free; }
+  const double rest = static_cast<double>(ungenerated_ - decodes_ * step_ + coming_outputs_ + outputs_of(request) -
+                                          waiting.generated);
   const auto positions = static_cast<double>(need * settings_.block_tokens);
   const double wanted = positions + settings_.reserve_ratio * rest, left = static_cast<double>(free_positions());
   if (!(wanted <= left)) { return -1; }
@@ -104,7 +106,7 @@ std::int64_t Engine::free_after(const Waiting& waiting, const Offer& offer) cons
 // Positions that are not in use, those in partly filled blocks included. Unlike the number of free blocks it falls with
 // every decode step, so that a request that does not fit cannot fit before another one ends.
 std::int64_t Engine::free_positions() const {
-  std::int64_t own = contexts_ - shared_ + sending_blocks_ * settings_.block_tokens;
+  std::int64_t own = contexts_ - shared_ + (sending_blocks_ + coming_blocks_) * settings_.block_tokens;
   for (const std::uint32_t slot : prefilling_) { own += slots_[slot].blocks * settings_.block_tokens; }
   return (shape_.blocks - prefixes_.held() * unit_blocks_) * settings_.block_tokens - own;
 }
@@ -120,9 +122,9 @@ std::int64_t Engine::found_blocks(const Request& request, const Offer& offer) {
   return offer.hits + (found ? 1 : 0);
 }
 
-void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
+// A slot and blocks.
+std::uint32_t Engine::take_place(const Waiting& waiting, const Offer& offer) {
   const Request& request = workload_.requests[static_cast<std::size_t>(waiting.request)];
-  Outcome& outcome = outcomes_[static_cast<std::size_t>(waiting.request)];
   const std::uint32_t slot = new_slot();
   Sequence& s = slots_[slot];
   s.request = waiting.request;
@@ -148,26 +150,63 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
   s.blocks = offer.own_blocks;
   if (offer.left > 0) {
     left_.take_back(waiting.request);
-    outcome.recomputed -= offer.left * settings_.block_tokens;
+    outcomes_[static_cast<std::size_t>(waiting.request)].recomputed -= offer.left * settings_.block_tokens;
     used_ += offer.left;
   }
   take_blocks(offer.own_blocks - offer.left);
   committed_ += whole_blocks(request);
+  waits_since_ = -1;
+  return slot;
+}
+
+void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
+  const Request& request = workload_.requests[static_cast<std::size_t>(waiting.request)];
+  Outcome& outcome = outcomes_[static_cast<std::size_t>(waiting.request)];
+  const std::uint32_t slot = take_place(waiting, offer);
   if (outcome.scheduled < 0) {
     outcome.scheduled = now;
     starts_[started_++ % kStarts] = busy_;
     outcome.cached = offer.hit_tokens;
     outcome.cached_blocks = found_blocks(request, offer);
   }
-  if (waiting.arrives) { outcome.first = std::max(now, streamed_); }
-  if (waiting.kept > 0 && !waiting.arrives && shape_.swap_token > 0) {  // it was copied to the host
+  if (waiting.kept > 0 && shape_.swap_token > 0) {  // it was copied to the host
     swaps_ = saturated_sum(swaps_, saturated_product(waiting.kept, shape_.swap_token));
   }
-  waits_since_ = -1;
-  admitted_.push_back({slot, s.admission});
+  admitted_.push_back({slot, slots_[slot].admission});
   prefilling_.push_back(slot);
-  totals_.headroom.most_sequences = std::max(totals_.headroom.most_sequences, running());
+  totals_.headroom.most_sequences = std::max(totals_.headroom.most_sequences, running() + coming());
   planned_.push_back({slot, offer.tokens});
+}
+
+// ---- requests from prefill engines ----
+
+void Engine::place(const Waiting& waiting, const Offer& offer) {
+  const std::uint32_t slot = take_place(waiting, offer);
+  Sequence& s = slots_[slot];
+  coming_.emplace(s.request, slot);
+  coming_blocks_ += s.blocks;
+  s.coming_outputs = outputs_left(s);
+  coming_outputs_ += s.coming_outputs;
+  starts_[started_++ % kStarts] = busy_;
+  totals_.headroom.most_sequences = std::max(totals_.headroom.most_sequences, running() + coming());
+  placed_.push_back(s.request);
+}
+
+// They compute one position, that of their first token.
+void Engine::join_received(Ticks now) {
+  for (const std::uint32_t slot : received_) {
+    const Sequence& s = slots_[slot];
+    outcomes_[static_cast<std::size_t>(s.request)].first = std::max(now, streamed_);
+    coming_.erase(s.request);
+    coming_blocks_ -= s.blocks;
+    admitted_.push_back({slot, s.admission});
+    prefilling_.push_back(slot);
+  }
+  received_.clear();
+}
+
+void Engine::forget_coming(Sequence& s) {
+  coming_outputs_ -= std::exchange(s.coming_outputs, 0);
 }
 
 Ticks Engine::predicted_wait(Ticks now) const {
@@ -197,27 +236,35 @@ std::int64_t Engine::steps_to_wait() {
 void Engine::admit_waiting(std::int64_t budget, Ticks now) {
   wait_left_ = steps_to_wait();
   if (wait_left_ > 0) { return; }
-  while (!waiting_.empty() && budget > 0) {
-    const Waiting head = waiting_.front();
-    const bool has_place_now = has_place(head);
-    const Offer offer = has_place_now ? offer_of(head, budget) : Offer{};
-    if (has_place_now && offer.tokens == 0) { break; }
-    if (!has_place_now || !fits(head, offer)) {
-      note_tokens(offer.tokens);
-      if (running() == 0 && sending_.empty() && drop_holder(1)) { continue; }  // else nothing would end
-      break;
-    }
-    if (begin_load(head, offer, now)) { continue; }
-    waiting_.pop_front();
-    waiting_tokens_ -= tokens_of(head);
+  while (!waiting_.empty() && admit_head(budget, now)) {}
+}
+
+// The request at the head of the queue. False: it waits, and with it those behind.
+bool Engine::admit_head(std::int64_t& budget, Ticks now) {
+  const Waiting head = waiting_.front();
+  if (budget <= 0 && !head.comes) { return false; }
+  const bool has_place_now = has_place(head);
+  const Offer offer = has_place_now ? offer_of(head, head.comes ? 1 : budget) : Offer{};
+  if (has_place_now && offer.tokens == 0) { return false; }
+  if (!has_place_now || !fits(head, offer)) {
+    note_tokens(offer.tokens);
+    return running() == 0 && sending_.empty() && coming_.empty() && drop_holder(1);  // else nothing would end
+  }
+  if (begin_load(head, offer, now)) { return true; }
+  waiting_.pop_front();
+  waiting_tokens_ -= tokens_of(head);
+  if (head.comes) {
+    place(head, offer);
+  } else {
     admit(head, offer, now);
     budget -= offer.tokens;
   }
+  return true;
 }
 
-// Requests that load, or wait with loaded blocks, have places already.
+// Requests that load, wait with loaded blocks, or come from prefill engines have places already.
 bool Engine::has_place(const Waiting& waiting) const {
-  const std::int64_t others = std::ssize(loading_) + holders_ - (waiting.held > 0 ? 1 : 0);
+  const std::int64_t others = std::ssize(loading_) + coming() + holders_ - (waiting.held > 0 ? 1 : 0);
   return running() + others < most_running();
 }
 
@@ -308,6 +355,7 @@ void Engine::preempt_last() {
     stop_decoding(s);
   } else {
     prefixes_.set_computed(shared_blocks(s, s.computed, s.computed + planned_tokens(slot)), false);
+    forget_coming(s);
     std::erase(prefilling_, slot);
     std::erase_if(planned_, [&](const Planned& planned) { return planned.slot == slot; });
   }

@@ -53,6 +53,9 @@ void add_prices(Record<EngineSettings>& record) {
                 "host time for each sequence of an iteration with drafts that the device waits for")
       .optional("transfer_setup", &E::transfer_setup,
                 "time of a request between a prefill and a decode engine (handshake, polling), besides its bytes")
+      .optional("transfer_by_layer", &E::transfer_by_layer,
+                "with prefill engines: a decode engine gives a request its place and memory before the prompt begins, "
+                "and keys and values of a layer are sent while later layers compute; else both follow the prompt")
       .optional(
           "transfer_host", &E::transfer_host,
           "with prefill engines: host time for each prompt whose keys and values an engine sends, before its next "

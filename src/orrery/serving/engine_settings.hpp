@@ -74,6 +74,7 @@ struct EngineSettings {
   Seconds sequence_host;             // of each sequence of an iteration that gets a token
   Seconds draft_host;                // of each sequence of an iteration with drafts
   Seconds transfer_setup{2e-3};      // of a request between a prefill and a decode engine, besides its bytes
+  bool transfer_by_layer = false;    // keys and values are sent while a prompt is computed; see its help
   Seconds transfer_host;             // of a prefill engine for each prompt that it sends, before its next iteration
   Seconds request_overhead;          // of a request, before it is in the queue and after its first token
   hardware::Sources sources;

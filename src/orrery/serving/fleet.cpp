@@ -44,6 +44,7 @@ class FleetSimulation {
     }
     scheduled_.assign(static_cast<std::size_t>(first), kNever);
     for (const Following& following : load.following) { waits_for_.push_back(following.waits_for); }
+    if (pools.size() > 1) { placed_on_.resize(load.requests.size(), 0); }
   }
 
   Result<FleetRun> run() {
@@ -160,7 +161,7 @@ class FleetSimulation {
         timed_.pop();
         load_.requests[static_cast<std::size_t>(request)].arrival = now;
       }
-      if (!admission_.takes(now, in_system_, [&] { return fronts_.front().predicted_wait(now); })) {
+      if (!admission_.takes(now, in_system_, [&] { return predicted_wait(now); })) {
         refuse(request, now);
         continue;
       }
@@ -172,7 +173,12 @@ class FleetSimulation {
       }
     }
     stations_.start(now);
-    wake(fronts_.front(), now);
+    wake(now);
+  }
+
+  [[nodiscard]] Ticks predicted_wait(Ticks now) const {
+    const Ticks prompts = fronts_.front().predicted_wait(now);
+    return pushes() ? saturated_sum(prompts, fronts_.back().predicted_wait(now)) : prompts;
   }
 
   // A refused turn ends its session: the turns that follow it are refused as well.
@@ -199,7 +205,7 @@ class FleetSimulation {
       }
     }
     stations_.start(now);
-    wake(fronts_.front(), now);
+    wake(now);
   }
 
   // Stages that follow answers, after all answers of an event: those that take no time end here.
@@ -233,40 +239,81 @@ class FleetSimulation {
     const Request& r = load_.requests[static_cast<std::size_t>(request)];
     const std::size_t i = front.choose(r, stations_.retrieved(request), now);
     outcome.engine = front.first() + static_cast<std::int32_t>(i);
-    outcome.ready = front.begin_tokenising(i, r, now);
+    outcome.ready = front.tokenise(i, r, now);
+    front.expect(i);
     if (outcome.ready > now) {
       prompts_.push({outcome.ready, request});
     } else {
-      front.engine(i).arrive(request, now, stations_.retrieved(request));
-      woken_.push_back(i);
+      enter(request, now);
     }
   }
 
   // Prompts whose tokens are ready.
   void take_prompts(Ticks now) {
-    Front& front = fronts_.front();
     while (!prompts_.empty() && prompts_.top().at == now) {
       const std::int64_t request = prompts_.top().what;
       prompts_.pop();
-      const std::int32_t number = run_.outcomes[static_cast<std::size_t>(request)].engine - front.first();
-      const auto i = static_cast<std::size_t>(number);
-      front.end_tokenising(i);
-      front.engine(i).arrive(request, now, stations_.retrieved(request));
-      woken_.push_back(i);
+      enter(request, now);
     }
-    wake(front, now);
+    wake(now);
   }
 
-  void wake(Front& front, Ticks now) {
-    if (woken_.size() > 1) {
-      std::sort(woken_.begin(), woken_.end());
-      woken_.erase(std::unique(woken_.begin(), woken_.end()), woken_.end());
+  // Whether a request gets a place on a decode engine before its prompt begins.
+  [[nodiscard]] bool pushes() const { return fronts_.size() > 1 && options_.transfer.layers > 0; }
+
+  void enter(std::int64_t request, Ticks now) {
+    if (pushes() && load_.requests[static_cast<std::size_t>(request)].output > 1) {
+      ask_for_place(request, now);
+    } else {
+      begin_prompt(request, now);
     }
-    for (const std::size_t i : woken_) {
+  }
+
+  void begin_prompt(std::int64_t request, Ticks now) {
+    const auto i = static_cast<std::size_t>(run_.outcomes[static_cast<std::size_t>(request)].engine);
+    fronts_.front().arrive(i, request, now, stations_.retrieved(request));
+    woken_.push_back(i);
+  }
+
+  void ask_for_place(std::int64_t request, Ticks now) {
+    const Request& r = load_.requests[static_cast<std::size_t>(request)];
+    Front& decode = fronts_.back();
+    const std::size_t i = decode.choose(r, 0, now);
+    placed_on_[static_cast<std::size_t>(request)] = static_cast<std::int32_t>(i);
+    decode.begin_asking(i, r);
+    decode.engine(i).arrive_for_place(request);
+    woken_decode_.push_back(i);
+  }
+
+  // Requests that have a place on a decode engine now: the prompt begins, or keys and values are sent.
+  void take_placed(std::size_t engine, Ticks now) {
+    for (const std::int64_t request : fronts_.back().engine(engine).take_placed()) {
+      fronts_.back().end_asking(engine, load_.requests[static_cast<std::size_t>(request)]);
+      if (pushes()) {
+        begin_prompt(request, now);
+      } else {
+        send(request, now);
+      }
+    }
+  }
+
+  // Engines to which something has come. Places on decode engines come before prompts, which may need them.
+  void wake(Ticks now) {
+    if (!woken_decode_.empty()) { wake(fronts_.back(), woken_decode_, now); }
+    wake(fronts_.front(), woken_, now);
+  }
+
+  void wake(Front& front, std::vector<std::size_t>& woken, Ticks now) {
+    if (woken.size() > 1) {
+      std::sort(woken.begin(), woken.end());
+      woken.erase(std::unique(woken.begin(), woken.end()), woken.end());
+    }
+    for (const std::size_t i : woken) {
       front.engine(i).wake(now);
+      if (&woken == &woken_decode_) { take_placed(i, now); }
       schedule(front, i);
     }
-    woken_.clear();
+    woken.clear();
   }
 
   // Queues the engine's next event, unless it is queued already.
@@ -296,10 +343,12 @@ class FleetSimulation {
       } else if (is_last) {
         answer(request, due.at);
       } else {
-        hand_over(i, request, due.at);
+        hand_over(request, due.at);
       }
     }
     settle(due.at);
+    if (is_last && fronts_.size() > 1) { take_placed(i, due.at); }
+    if (fronts_.size() > 1) { wake(due.at); }
     front.switch_off_if_idle(i, due.at);
     schedule(front, i);
     constexpr std::int64_t kOften = 1 << 16;
@@ -335,7 +384,8 @@ class FleetSimulation {
     }
   }
 
-  void hand_over(std::size_t engine, std::int64_t request, Ticks now) {
+  // The prompt is computed, and its first token generated.
+  void hand_over(std::int64_t request, Ticks now) {
     const Request& r = load_.requests[static_cast<std::size_t>(request)];
     Outcome& outcome = run_.outcomes[static_cast<std::size_t>(request)];
     if (r.output == 1) {
@@ -344,10 +394,18 @@ class FleetSimulation {
     }
     outcome.prefilled_by = outcome.engine;
     outcome.prefilled = now;
-    Front& decode = fronts_.back();
-    const std::size_t to = decode.choose(r, 0, now);
-    decode.begin_coming(to, r);
-    const Ticks at = transfers_.begin(request, r.input, engine, to, outcome.scheduled, now);
+    if (pushes()) {
+      send(request, now);
+    } else {
+      ask_for_place(request, now);
+    }
+  }
+
+  void send(std::int64_t request, Ticks now) {
+    const auto i = static_cast<std::size_t>(request);
+    const Outcome& outcome = run_.outcomes[i];
+    const auto from = static_cast<std::size_t>(outcome.prefilled_by), to = static_cast<std::size_t>(placed_on_[i]);
+    const Ticks at = transfers_.begin(request, load_.requests[i].input, from, to, outcome.scheduled, now);
     run_.transfer_s += seconds_of(at - now);
   }
 
@@ -359,16 +417,15 @@ class FleetSimulation {
       prefill.engine(transfer.from).sent(transfer.request, now);
       woken_.push_back(transfer.from);
     }
-    wake(prefill, now);
+    wake(prefill, woken_, now);
     for (const Transfer& transfer : taken_) {
       const auto i = static_cast<std::size_t>(transfer.request);
       prefill.switch_off_if_idle(transfer.from, now);
-      decode.end_coming(transfer.to, load_.requests[i]);
       run_.outcomes[i].engine = decode.first() + static_cast<std::int32_t>(transfer.to);
-      decode.engine(transfer.to).arrive_prefilled(transfer.request, now);
-      woken_.push_back(transfer.to);
+      decode.engine(transfer.to).receive(transfer.request);
+      woken_decode_.push_back(transfer.to);
     }
-    wake(decode, now);
+    wake(now);
   }
 
   Workload& load_;
@@ -383,7 +440,8 @@ class FleetSimulation {
   Dues answers_;  // requests whose last token is on its way
   std::vector<Ticks> scheduled_;
   std::vector<Transfer> taken_;  // that end now
-  std::vector<std::size_t> woken_;
+  std::vector<std::size_t> woken_, woken_decode_;  // woken_: of the first pool
+  std::vector<std::int32_t> placed_on_;            // [request]: decode engine, of two pools
   std::vector<std::int32_t> waits_for_;  // [request], if some follow others
   std::int64_t arriving_ = 0;            // requests, without further branches
   std::int64_t next_ = 0, in_system_ = 0, ended_ = 0, events_ = 0;

@@ -41,7 +41,8 @@ struct Pool {
 struct TransferPolicy {
   Ticks latency = 0;
   Ticks token = 0;                       // a position of the cache, all lanes together
-  std::int64_t layers = 0;               // sent while later layers compute; 0: after the prompt
+  std::int64_t layers = 0;               // sent while later layers compute; 0: after the prompt. Layers need a place
+                                         // on a decode engine before the prompt begins, else when it has ended
   std::int64_t sends = 1, receives = 1;  // at the same time, of a prefill and of a decode engine
 };
 

@@ -29,11 +29,10 @@ class Front {
     }
     seen_.resize(engines_.size());
     tokenizers_.resize(engines_.size(), Tokenizer(pool.shape.tokenizer_batch));
-    tokenising_.resize(engines_.size(), 0);
+    expected_.resize(engines_.size(), 0);
     prompt_host_ = pool.shape.prompt_host;
     sent_.resize(engines_.size());
-    coming_.resize(engines_.size());
-    coming_tokens_.resize(engines_.size());
+    asked_tokens_.resize(engines_.size());
     signal_ = pool.autoscale.signal;
     caches_prefixes_ = pool.settings->prefix_cache;
   }
@@ -45,12 +44,10 @@ class Front {
   [[nodiscard]] Autoscaler& scaler() { return scaler_; }
 
   // When the tokens of a prompt that comes now are ready for the engine.
-  Ticks begin_tokenising(std::size_t i, const Request& request, Ticks now) {
+  Ticks tokenise(std::size_t i, const Request& request, Ticks now) {
     if (prompt_host_ == 0) { return now; }
-    ++tokenising_[i];
     return tokenizers_[i].encode(now, saturated_product(request.input, prompt_host_));
   }
-  void end_tokenising(std::size_t i) { --tokenising_[i]; }
   // Of all engines.
   [[nodiscard]] Ticks tokenised() const {
     Ticks sum = 0;
@@ -58,18 +55,19 @@ class Front {
     return sum;
   }
   [[nodiscard]] std::int64_t outstanding(std::size_t i) const {
-    return engines_[i]->outstanding() + tokenising_[i] + coming_[i];
+    return engines_[i]->outstanding() + expected_[i];
   }
 
-  // Requests whose keys and values are on their way to an engine.
-  void begin_coming(std::size_t i, const Request& request) {
-    ++coming_[i];
-    coming_tokens_[i] += request.input;
+  // Requests of an engine that are not in its queue yet: they are tokenised, or wait for a place on a decode engine.
+  void expect(std::size_t i) { ++expected_[i]; }
+  void arrive(std::size_t i, std::int64_t request, Ticks now, std::int64_t retrieved) {
+    --expected_[i];
+    engines_[i]->arrive(request, now, retrieved);
   }
-  void end_coming(std::size_t i, const Request& request) {
-    --coming_[i];
-    coming_tokens_[i] -= request.input;
-  }
+
+  // Requests that wait for a place, of which an engine holds no positions yet.
+  void begin_asking(std::size_t i, const Request& request) { asked_tokens_[i] += request.input; }
+  void end_asking(std::size_t i, const Request& request) { asked_tokens_[i] -= request.input; }
   [[nodiscard]] bool idle(std::size_t i) const { return outstanding(i) == 0 && engines_[i]->sending() == 0; }
   void switch_off_if_idle(std::size_t i, Ticks now) {
     if (idle(i)) { scaler_.emptied(i, now); }
@@ -121,7 +119,7 @@ class Front {
   [[nodiscard]] double signal_of(std::size_t i, Ticks now) const {
     switch (signal_) {
       case ScaleSignal::requests: return static_cast<double>(outstanding(i));
-      case ScaleSignal::queue: return static_cast<double>(engines_[i]->waiting() + tokenising_[i]);
+      case ScaleSignal::queue: return static_cast<double>(engines_[i]->waiting() + expected_[i]);
       case ScaleSignal::kv:
         return static_cast<double>(engines_[i]->used_blocks_at(now)) / static_cast<double>(engines_[i]->blocks());
     }
@@ -134,7 +132,7 @@ class Front {
     looked_ = now;
     for (std::size_t i = 0; i < engines_.size(); ++i) {
       const Engine& engine = *engines_[i];
-      const auto held = static_cast<double>(engine.used_blocks() * block_tokens_ + coming_tokens_[i]);
+      const auto held = static_cast<double>(engine.used_blocks() * block_tokens_ + asked_tokens_[i]);
       seen_[i] = by_requests() ? static_cast<double>(outstanding(i))
                                : static_cast<double>(engine.waiting_tokens()) + kHeldWeight * held;
       sent_[i] = 0.0;
@@ -177,10 +175,9 @@ class Front {
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<double> seen_, sent_;
   Ticks prompt_host_ = 0;
-  std::vector<Tokenizer> tokenizers_;     // [engine]
-  std::vector<std::int64_t> tokenising_;  // [engine]: prompts before its queue
-  std::vector<std::int64_t> coming_;      // [engine]: requests on their way to it from a prefill engine
-  std::vector<std::int64_t> coming_tokens_;
+  std::vector<Tokenizer> tokenizers_;   // [engine]
+  std::vector<std::int64_t> expected_;  // [engine]
+  std::vector<std::int64_t> asked_tokens_;
   ScaleSignal signal_ = ScaleSignal::requests;
   bool caches_prefixes_ = true;
   Ticks looked_ = -1;

@@ -27,7 +27,54 @@ TEST(Pools, a_first_token_waits_for_a_place_on_the_decode_engine) {
   pools.decode.settings.max_sequences = 1;
   const FleetRun full = pools.run(again);
   EXPECT_EQ(full.outcomes[0].first, free.outcomes[0].first);
-  EXPECT_EQ(full.outcomes[1].first, full.outcomes[0].last);
+  EXPECT_EQ(full.outcomes[1].first, full.outcomes[0].last + pools.options.transfer.latency);
+}
+
+// With layers that are sent as they are computed the place comes first: the second prompt begins when the first request
+// has ended, and takes 20 ms. A request of one token needs no place.
+TEST(Pools, a_prompt_whose_layers_are_sent_waits_for_a_place) {
+  Pools pools;
+  pools.options.transfer.layers = 10;
+  pools.decode.settings.max_sequences = 1;
+  Workload load = load_of(3, 0.0, 100, 5, 1.0, 1);
+  load.requests[2].output = 1;
+  const FleetRun run = pools.run(load);
+  EXPECT_EQ(run.outcomes[0].scheduled, 0);
+  EXPECT_EQ(run.outcomes[1].scheduled, run.outcomes[0].last);
+  EXPECT_NEAR(seconds_of(run.outcomes[1].first - run.outcomes[1].scheduled), 20e-3, 1e-12);
+  EXPECT_EQ(run.outcomes[2].scheduled, 0);
+}
+
+// The decode engine's cache holds one request of 11 blocks, and that of the prefill engine two. The third prompt begins
+// when the first is sent; the fourth when the second is, for which there is room when the first request has ended.
+TEST(Pools, a_prefill_engine_holds_prompts_for_which_a_decode_engine_has_no_room) {
+  Pools pools;
+  pools.prefill.settings.block_tokens = pools.decode.settings.block_tokens = 10;
+  pools.prefill.shape.blocks = 22;
+  pools.decode.shape.blocks = 15;
+  Workload load = load_of(4, 0.0, 100, 5, 1.0, 1);
+  const FleetRun run = pools.run(load);
+  EXPECT_EQ(run.outcomes[1].scheduled, 0);
+  EXPECT_NEAR(seconds_of(run.outcomes[0].first), 30e-3, 1e-12);
+  EXPECT_EQ(run.outcomes[2].scheduled, run.outcomes[0].first);
+  EXPECT_EQ(run.outcomes[1].first, run.outcomes[0].last);
+  EXPECT_EQ(run.outcomes[3].scheduled, run.outcomes[1].first);
+}
+
+// SGLang's estimate counts what requests on their way will generate: of six, four fit, though there is room for all
+// prompts.
+TEST(Pools, requests_on_their_way_count_with_what_they_will_generate) {
+  Pools pools;
+  pools.options.transfer.latency = ticks_of(Seconds(1.0));
+  pools.decode.settings.reserve = Reserve::estimate;
+  pools.decode.settings.reserve_ratio = 0.5;
+  pools.decode.settings.block_tokens = 1;
+  pools.decode.shape.blocks = 850;  // 4 x (101 + 199 / 2) and less than 5 times that
+  Workload load = load_of(6, 0.0, 100, 200, 1.0, 1);
+  const FleetRun run = pools.run(load);
+  std::int64_t soon = 0;
+  for (const Outcome& outcome : run.outcomes) { soon += outcome.first < ticks_of(Seconds(1.5)) ? 1 : 0; }
+  EXPECT_EQ(soon, 4);
 }
 
 // By hand: two prompts of 100 tokens in one iteration of 30 ms, each sent in 10 ms: one after the other by one link of
@@ -80,6 +127,7 @@ TEST(Pools, a_prefill_engine_holds_blocks_until_they_are_sent) {
   pools.prefill.settings.block_tokens = 10;
   pools.prefill.shape.blocks = 15;
   Workload load = load_of(2, 0.0, 100, 5, 1.0, 1), again = load;
+  load.requests[0].output = 2;  // ends while the second prompt is computed
   const FleetRun scarce = pools.run(load);
   EXPECT_NEAR(seconds_of(scarce.outcomes[1].scheduled), 70e-3, 1e-12);
   EXPECT_NEAR(seconds_of(scarce.outcomes[1].first), 140e-3, 1e-12);

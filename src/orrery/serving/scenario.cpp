@@ -114,9 +114,7 @@ void add_scale(Record<Scenario>& record) {
       .optional("autoscale_start", &S::autoscale_start, "time from a decision to the first request of an engine",
                 {.max = Seconds(1e5)})
       .optional("autoscale_hold", &S::autoscale_hold,
-                "engines are switched off when fewer have been enough for this long", {.max = Seconds(1e5)})
-      .optional("transfer_by_layer", &S::transfer_by_layer,
-                "disaggregation: keys and values of a layer are sent while later layers compute");
+                "engines are switched off when fewer have been enough for this long", {.max = Seconds(1e5)});
 }
 
 void add_load(Record<Scenario>& record) {
@@ -352,7 +350,6 @@ void check_deployment_effects(const Scenario& s, std::vector<Diagnostic>& found)
        {"--prefill-ep", s.prefill_ep.has_value(), pools, prefill},
        {"--prefill-attention-dp", s.prefill_attention_dp.has_value(), pools, prefill},
        {"--prefill-cluster", !s.prefill_cluster.empty(), pools, prefill},
-       {"--no-transfer-by-layer", !s.transfer_by_layer, pools, prefill},
        {"--signal-age", s.signal_age > Seconds(0), looks, "--routing other than round-robin and random"},
        {"--admission-burst", s.admission_burst.has_value(), s.admission_rate.has_value(), "--admission-rate"},
        {"--host-cache-bandwidth", s.host_cache_bandwidth.has_value(), host, "--host-cache"},

@@ -71,7 +71,6 @@ struct Scenario {
   std::optional<double> prefill_autoscale_target;
   std::optional<ScaleSignal> prefill_autoscale_signal;
   Seconds autoscale_interval{15}, autoscale_start{90}, autoscale_hold{300};
-  bool transfer_by_layer = true;
 
   [[nodiscard]] bool disaggregated() const { return prefill_replicas > 0; }
   [[nodiscard]] Degrees degrees() const;  // of the only pool, or of decode

@@ -302,7 +302,7 @@ class RowRun {
     decode.replicas = d;
     if (auto reason = add_pool("decode", decode); !reason.empty()) { return reason; }
     deployment_.fleet.routing = routing_of(row_);
-    deployment_.fleet.transfer = serving::transfer_of(*deployment_.pools.front(), *deployment_.pools.back(), true);
+    deployment_.fleet.transfer = serving::transfer_of(*deployment_.pools.front(), *deployment_.pools.back());
     return {};
   }
 
