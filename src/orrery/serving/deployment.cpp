@@ -224,7 +224,10 @@ results::ServingPool BuiltPool::described() const {
 std::vector<Pool> Deployment::fleet_pools() const {
   std::vector<Pool> list;
   for (const auto& pool : pools) { list.push_back(pool->pool()); }
-  if (list.size() > 1) { list.front().autoscale = prefill_autoscale; }
+  if (list.size() > 1) {
+    list.front().autoscale = prefill_autoscale;
+    list.back().shape.keeps_sent = fleet.transfer.layers == 0;
+  }
   list.back().autoscale = autoscale;
   return list;
 }
@@ -350,9 +353,7 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
       "generated tokens that later requests find in the prefix cache"};
   if (deployment.model.has_experts()) { list.emplace_back("skewed routing of experts (0 to 30 % of decode)"); }
   if (deployment.pools.size() > 1) {
-    list.emplace_back("prompts that wait, and blocks that a prefill engine holds, until a decode engine has a place");
     list.emplace_back("transfers that compete with collectives, or beyond the links of engines");
-    list.emplace_back("prefixes that a decode engine has already (they are sent again)");
   }
   if (!deployment.stages.empty()) {
     list.emplace_back("transfers between stages over the network");

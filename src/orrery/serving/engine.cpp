@@ -393,7 +393,7 @@ void Engine::finish_chunks() {
     s.computed += planned.tokens;
     totals_.prefilled += planned.tokens;
     if (s.computed < s.target) { continue; }
-    if (store_ != nullptr && s.shared > 0) {
+    if (store_ != nullptr && s.shared > 0 && s.coming_outputs == 0) {
       const auto units = static_cast<std::size_t>(s.shared / workload_.block_tokens);
       store_->write(workload_.blocks_of(workload_.requests[static_cast<std::size_t>(s.request)]).first(units), end_);
     }

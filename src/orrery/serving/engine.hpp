@@ -74,6 +74,7 @@ struct EngineShape {
   Ticks swap_token = 0;              // to copy the keys and values of a token to the host, or back
   Jumps jumps = Jumps::aggregated;
   bool prefill_only = false;  // of a disaggregated pool: a request leaves with its first token
+  bool keeps_sent = false;    // the prefix cache has prompts that prefill engines have sent, too
 };
 
 // Tokens of the micro-batches that are in flight at a time.
@@ -83,6 +84,12 @@ struct EngineShape {
 
 // None: runs with other limits differ, however far away they are.
 [[nodiscard]] std::optional<EngineLimits> engine_limits(const EngineSettings& settings, const EngineShape& shape);
+
+// A request from a prefill engine that has a place.
+struct Placed {
+  std::int64_t request = 0;
+  std::int64_t cached = 0;  // leading positions of its prompt that need not be sent
+};
 
 class Engine {
  public:
@@ -111,7 +118,7 @@ class Engine {
   void advance();
   [[nodiscard]] const std::vector<std::int64_t>& ended() const { return ended_; }
   // The requests that got a place since the last call.
-  [[nodiscard]] std::vector<std::int64_t> take_placed() { return std::exchange(placed_, {}); }
+  [[nodiscard]] std::vector<Placed> take_placed() { return std::exchange(placed_, {}); }
 
   // Empties the prefix cache and its tiers: the engine was switched off. Requires that no request waits or runs.
   void forget();
@@ -227,6 +234,7 @@ class Engine {
     std::int64_t left = 0;  // of own_blocks: those of before a preemption
   };
   [[nodiscard]] Offer offer_of(const Waiting& waiting, std::int64_t budget) const;
+  [[nodiscard]] std::int64_t hits_of(const Waiting& waiting, std::span<const std::uint32_t> blocks) const;
   [[nodiscard]] std::int64_t found_blocks(const Request& request, const Offer& offer);
   [[nodiscard]] bool fits(const Waiting& waiting, const Offer& offer);
   // Blocks that stay free if the request is admitted; negative: it does not fit.
@@ -315,7 +323,7 @@ class Engine {
   std::vector<std::uint32_t> prefilling_;  // in the order of admission
   std::unordered_map<std::int64_t, std::uint32_t> coming_;  // request: its slot
   std::vector<std::uint32_t> received_;                     // slots that join the next iteration
-  std::vector<std::int64_t> placed_;
+  std::vector<Placed> placed_;
   std::priority_queue<Finish, std::vector<Finish>, std::greater<>> finishes_;
   std::vector<std::int64_t> phases_;  // [block_tokens]: decoding sequences by the step, modulo, that needs a block
   PrefixCache prefixes_;

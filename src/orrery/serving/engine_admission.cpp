@@ -32,13 +32,13 @@ Engine::Offer Engine::offer_of(const Waiting& waiting, std::int64_t budget) cons
   const std::int64_t target = request.input + waiting.generated;
   Offer offer;
   const auto blocks = workload_.blocks_of(request);
-  if (settings_.prefix_cache && !blocks.empty() && waiting.kept == 0) {
+  const bool shares = waiting.comes ? shape_.keeps_sent : waiting.kept == 0;
+  if (settings_.prefix_cache && !blocks.empty() && shares) {
     offer.units =
         std::min<std::int64_t>(static_cast<std::int64_t>(blocks.size()), request.input / workload_.block_tokens);
     const auto shareable = blocks.first(static_cast<std::size_t>(offer.units));
-    const std::int64_t hits = waiting.held > 0 ? hits_of_holder(shareable, waiting.held) : prefixes_.hits(shareable);
-    offer.hits = hits;
-    offer.hit_tokens = std::min(hits * workload_.block_tokens, target - 1);
+    offer.hits = hits_of(waiting, shareable);
+    offer.hit_tokens = std::min(offer.hits * workload_.block_tokens, target - 1);
     // Blocks behind a miss may be held as well; they are not in memory twice. Idle ones count as free memory.
     offer.new_shared = offer.units - prefixes_.held_among(shareable);
   }
@@ -62,6 +62,13 @@ Engine::Offer Engine::offer_of(const Waiting& waiting, std::int64_t budget) cons
   const std::int64_t end = settings_.reserve == Reserve::chunk ? known + offer.tokens : target;
   offer.own_blocks = blocks_of(end - offer.units * workload_.block_tokens);
   return offer;
+}
+
+// Leading blocks of its prompt that it need not compute. What comes from a prefill engine comes for all blocks that are
+// not on the device.
+std::int64_t Engine::hits_of(const Waiting& waiting, std::span<const std::uint32_t> blocks) const {
+  if (waiting.held > 0 || waiting.comes) { return hits_of_holder(blocks, waiting.held); }
+  return prefixes_.hits(blocks);
 }
 
 std::span<const std::uint32_t> Engine::shared_blocks(const Sequence& s, std::int64_t from, std::int64_t to) const {
@@ -139,7 +146,9 @@ std::uint32_t Engine::take_place(const Waiting& waiting, const Offer& offer) {
     const std::int64_t held = prefixes_.held();
     const auto blocks = workload_.blocks_of(request).first(static_cast<std::size_t>(offer.units));
     prefixes_.acquire(blocks);
-    prefixes_.set_computed(shared_blocks(s, 0, s.computed + offer.tokens));  // in the iteration that is formed
+    if (!waiting.comes) {  // in the iteration that is formed
+      prefixes_.set_computed(shared_blocks(s, 0, s.computed + offer.tokens));
+    }
     take_blocks((prefixes_.held() - held) * unit_blocks_);
     if (waiting.held > 0) {  // the sequence holds them now
       prefixes_.release(blocks.first(static_cast<std::size_t>(waiting.held)));
@@ -189,7 +198,7 @@ void Engine::place(const Waiting& waiting, const Offer& offer) {
   coming_outputs_ += s.coming_outputs;
   starts_[started_++ % kStarts] = busy_;
   totals_.headroom.most_sequences = std::max(totals_.headroom.most_sequences, running() + coming());
-  placed_.push_back(s.request);
+  placed_.push_back({s.request, offer.hits * workload_.block_tokens});
 }
 
 // They compute one position, that of their first token.
@@ -197,6 +206,7 @@ void Engine::join_received(Ticks now) {
   for (const std::uint32_t slot : received_) {
     const Sequence& s = slots_[slot];
     outcomes_[static_cast<std::size_t>(s.request)].first = std::max(now, streamed_);
+    prefixes_.set_computed(shared_blocks(s, 0, s.computed));
     coming_.erase(s.request);
     coming_blocks_ -= s.blocks;
     admitted_.push_back({slot, s.admission});

@@ -10,7 +10,7 @@ namespace orrery::serving {
 // place among the running requests. Each tier has a link (with attention dp, one for each rank), on which loads queue;
 // their latencies overlap. A block that another request is loading is not loaded twice.
 bool Engine::begin_load(const Waiting& head, const Offer& offer, Ticks now) {
-  if (shape_.tiers.empty() || offer.hits == 0 || head.held > 0) { return false; }
+  if (shape_.tiers.empty() || offer.hits == 0 || head.held > 0 || head.comes) { return false; }
   if (head.retrieved >= offer.hits * workload_.block_tokens) { return false; }
   const Request& request = workload_.requests[static_cast<std::size_t>(head.request)];
   const auto blocks = workload_.blocks_of(request).first(static_cast<std::size_t>(offer.hits));
@@ -71,7 +71,10 @@ void Engine::finish_loads(Ticks now) {
 // Leading blocks of a request that has loaded some: those that it holds, and what follows on the device.
 std::int64_t Engine::hits_of_holder(std::span<const std::uint32_t> blocks, std::int64_t held) const {
   auto hits = static_cast<std::size_t>(held);
-  while (hits < blocks.size() && prefixes_.is_ready(blocks[hits]) && arrives_[blocks[hits]] <= start_) { ++hits; }
+  const auto is_here = [&](std::uint32_t id) {
+    return prefixes_.is_ready(id) && (arrives_.empty() || arrives_[id] <= start_);
+  };
+  while (hits < blocks.size() && is_here(blocks[hits])) { ++hits; }
   return static_cast<std::int64_t>(hits);
 }
 

@@ -126,6 +126,7 @@ Pools random_pools(const RandomCase& c) {
   pools.options.transfer.layers = *rc::gen::element<std::int64_t>(0, 4);
   pools.options.transfer.sends = *rc::gen::element<std::int64_t>(1, 3);
   pools.options.transfer.receives = *rc::gen::element<std::int64_t>(1, 3);
+  pools.decode.shape.keeps_sent = *rc::gen::arbitrary<bool>();
   return pools;
 }
 

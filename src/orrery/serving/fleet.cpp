@@ -44,7 +44,7 @@ class FleetSimulation {
     }
     scheduled_.assign(static_cast<std::size_t>(first), kNever);
     for (const Following& following : load.following) { waits_for_.push_back(following.waits_for); }
-    if (pools.size() > 1) { placed_on_.resize(load.requests.size(), 0); }
+    if (pools.size() > 1) { decode_of_.resize(load.requests.size()); }
   }
 
   Result<FleetRun> run() {
@@ -279,7 +279,7 @@ class FleetSimulation {
     const Request& r = load_.requests[static_cast<std::size_t>(request)];
     Front& decode = fronts_.back();
     const std::size_t i = decode.choose(r, 0, now);
-    placed_on_[static_cast<std::size_t>(request)] = static_cast<std::int32_t>(i);
+    decode_of_[static_cast<std::size_t>(request)] = {static_cast<std::int32_t>(i), 0};
     decode.begin_asking(i, r);
     decode.engine(i).arrive_for_place(request);
     woken_decode_.push_back(i);
@@ -287,7 +287,8 @@ class FleetSimulation {
 
   // Requests that have a place on a decode engine now: the prompt begins, or keys and values are sent.
   void take_placed(std::size_t engine, Ticks now) {
-    for (const std::int64_t request : fronts_.back().engine(engine).take_placed()) {
+    for (const auto& [request, cached] : fronts_.back().engine(engine).take_placed()) {
+      decode_of_[static_cast<std::size_t>(request)].cached = cached;
       fronts_.back().end_asking(engine, load_.requests[static_cast<std::size_t>(request)]);
       if (pushes()) {
         begin_prompt(request, now);
@@ -404,8 +405,9 @@ class FleetSimulation {
   void send(std::int64_t request, Ticks now) {
     const auto i = static_cast<std::size_t>(request);
     const Outcome& outcome = run_.outcomes[i];
-    const auto from = static_cast<std::size_t>(outcome.prefilled_by), to = static_cast<std::size_t>(placed_on_[i]);
-    const Ticks at = transfers_.begin(request, load_.requests[i].input, from, to, outcome.scheduled, now);
+    const auto from = static_cast<std::size_t>(outcome.prefilled_by), to = static_cast<std::size_t>(decode_of_[i].engine);
+    const std::int64_t positions = load_.requests[i].input - decode_of_[i].cached;
+    const Ticks at = transfers_.begin(request, positions, from, to, outcome.scheduled, now);
     run_.transfer_s += seconds_of(at - now);
   }
 
@@ -441,7 +443,11 @@ class FleetSimulation {
   std::vector<Ticks> scheduled_;
   std::vector<Transfer> taken_;  // that end now
   std::vector<std::size_t> woken_, woken_decode_;  // woken_: of the first pool
-  std::vector<std::int32_t> placed_on_;            // [request]: decode engine, of two pools
+  struct DecodePlace {
+    std::int32_t engine = 0;
+    std::int64_t cached = 0;  // positions that it has already
+  };
+  std::vector<DecodePlace> decode_of_;  // [request], of two pools
   std::vector<std::int32_t> waits_for_;  // [request], if some follow others
   std::int64_t arriving_ = 0;            // requests, without further branches
   std::int64_t next_ = 0, in_system_ = 0, ended_ = 0, events_ = 0;
