@@ -1,107 +1,74 @@
-// Pools behind Dynamo, from github:SemiAnalysisAI/InferenceX: its lists of configurations (nvidia-master.yaml of
-// December 2025 to April 2026), whose names of recipes, or settings, give the largest batch of a decode rank and the
-// drafts. Lists state the clients of a run; those of December state them for each decode engine. Batches of prefill
-// engines are those of the recipes, github:NVIDIA/srt-slurm recipes/trtllm and recipes/gb200-*.
+// Pools behind Dynamo, from github:SemiAnalysisAI/InferenceX and its recipes, github:NVIDIA/srt-slurm: for
+// TensorRT-LLM recipes/trtllm, for SGLang recipes/gb200-*, gb300-*, h100 and h200.
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <span>
 
+#include "orrery/validate/pool_recipes.hpp"
 #include "orrery/validate/serving_launch.hpp"
 
 namespace orrery::validate {
 
 namespace {
 
-enum Model : char { kR1, kKimi };
+bool is_short(const ServingRow& row) { return *row.isl < 4096; }
 
-struct PoolLaunch {
-  Model model;
-  int bits;  // of weights
-  int isl, osl;
-  int drafts;
-  int decode_engines;
-  int clients;  // 0: any
-  int batch;    // of a rank of attention dp, or an engine without it
+struct PrefillLimits {
+  std::int64_t sequences, tokens;  // of an iteration of a rank
+  double memory;                   // of what weights leave
 };
 
-// 2,150 clients of DeepSeek-R1 at 8,192 tokens: 256 on 8 ranks, 128 on 16.
-constexpr int kWide = 2150, kWideSlots = 2048;
-
-constexpr PoolLaunch kPoolLaunches[] = {
-    {kR1, 4, 8192, 1024, 3, 3, 54, 16},    {kR1, 4, 1024, 1024, 3, 4, 144, 32},
-    {kR1, 4, 1024, 1024, 3, 1, 180, 4},    {kR1, 4, 1024, 1024, 3, 4, 4, 8},
-    {kR1, 4, 8192, 1024, 3, 4, 4, 8},      {kR1, 4, 1024, 8192, 3, 7, 7, 1},
-    {kR1, 4, 8192, 1024, 1, 1, 4301, 256}, {kR1, 4, 1024, 1024, 1, 5, 16130, 768},
-    {kR1, 4, 8192, 1024, 0, 3, 102, 32},   {kR1, 4, 8192, 1024, 0, 3, 3, 32},
-    {kR1, 4, 1024, 1024, 0, 4, 256, 128},  {kR1, 4, 1024, 1024, 0, 4, 4, 128},
-    {kR1, 4, 1024, 8192, 0, 1, 4096, 128}, {kR1, 4, 1024, 8192, 0, 1, 563, 16},
-    {kR1, 4, 1024, 8192, 0, 1, 8192, 256}, {kR1, 4, 1024, 8192, 0, 15, 60, 4},
-    {kR1, 4, 1024, 1024, 0, 4, 24, 32},    {kR1, 4, 8192, 1024, 0, 4, 12, 16},
-    {kR1, 4, 8192, 1024, 0, 4, 76, 16},    {kR1, 4, 1024, 1024, 0, 1, 4300, 512},
-    {kR1, 4, 1024, 1024, 0, 1, 2048, 256}, {kR1, 8, 1024, 8192, 1, 2, 2152, 64},
-    {kR1, 8, 1024, 8192, 3, 4, 4, 2},      {kR1, 8, 8192, 1024, 3, 1, 666, 32},
-    {kR1, 8, 1024, 1024, 0, 1, 2151, 128}, {kR1, 8, 1024, 8192, 0, 2, 8192, 256},
-    {kR1, 8, 1024, 1024, 0, 1, 1127, 32},  {kR1, 8, 1024, 8192, 0, 1, 564, 16},
-    {kR1, 8, 1024, 1024, 0, 3, 27, 8},     {kR1, 8, 1024, 1024, 0, 3, 3, 1},
-    {kR1, 8, 8192, 1024, 0, 3, 18, 4},     {kR1, 8, 8192, 1024, 0, 3, 6, 1},
-    {kR1, 8, 1024, 8192, 0, 4, 36, 8},     {kR1, 8, 1024, 1024, 0, 1, 6144, 768},
-    {kR1, 8, 8192, 1024, 0, 1, 333, 8},    {kR1, 8, 8192, 1024, 0, 1, 1229, 64},
-    {kR1, 8, 8192, 1024, 3, 3, 30, 8},     {kR1, 8, 1024, 1024, 2, 1, 615, 32},
-    {kR1, 8, 1024, 1024, 3, 3, 231, 4},    {kR1, 8, 8192, 1024, 0, 2, 154, 64},
-    {kR1, 8, 1024, 1024, 0, 3, 30, 8},     {kR1, 8, 1024, 1024, 0, 3, 6, 1},
-    {kR1, 8, 8192, 1024, 0, 3, 9, 2},      {kR1, 8, 1024, 1024, 0, 1, 4916, 256},
-    {kR1, 8, 8192, 1024, 0, 1, 308, 16},   {kKimi, 4, 8192, 1024, 0, 5, 0, 16},
-    {kKimi, 4, 8192, 1024, 0, 4, 4, 1},    {kKimi, 4, 8192, 1024, 0, 4, 156, 32},
-    {kKimi, 4, 1024, 1024, 0, 5, 0, 8},    {kKimi, 4, 1024, 1024, 0, 4, 0, 128},
-};
-
-const PoolLaunch* launch_of(const ServingRow& row) {
-  const bool drafts = row.spec_method == "mtp";
-  const Model model = row.model_key == "kimi-k2" ? kKimi : kR1;
-  const auto clients = std::llround(row.load.value_or(0.0));
-  for (const PoolLaunch& launch : kPoolLaunches) {
-    if (launch.model == model && launch.bits == (row.precision == "fp4" ? 4 : 8) && row.isl == launch.isl &&
-        row.osl == launch.osl && (launch.drafts > 0) == drafts && row.decode_workers == launch.decode_engines &&
-        (launch.clients == 0 || launch.clients == clients)) {
-      return &launch;
-    }
-  }
-  return nullptr;
+PrefillLimits trtllm_prefill(const ServingRow& row) {
+  const bool is_fp4 = row.precision == "fp4", prompts_are_short = is_short(row);
+  const double grace_memory = is_fp4 ? 0.6 : 0.4;
+  const auto of = [&](PrefillLimits with_short, PrefillLimits with_long) {
+    return prompts_are_short ? with_short : with_long;
+  };
+  if (row.gpu_type == "H100-SXM") { return of({2, 2048, 0.6}, {1, 8224, 0.3}); }
+  if (row.gpu_type == "H200-SXM") { return of({8, 8192, 0.6}, {2, 16'640, 0.85}); }
+  if (row.gpu_type == "B300" && !is_fp4) { return {8, 8320, 0.6}; }
+  if (row.gpu_type == "B200" && !is_fp4) { return of({16, 16'384, 0.4}, {1, 8320, 0.2}); }
+  if (row.gpu_type == "B200" || row.gpu_type == "B300") { return of({8, 10'240, 0.75}, {2, 16'896, 0.75}); }
+  if (row.measured < "2026-01-30") { return of({4, 4608, grace_memory}, {1, 8448, grace_memory}); }
+  return of({16, 16'384, grace_memory}, {2, 16'384, grace_memory});
 }
 
-// Prompts and tokens of an iteration of a rank.
-void set_trtllm_prefill(const ServingRow& row, serving::EngineSettings& settings) {
-  const bool is_short = *row.isl < 4096;
-  if (row.gpu_type == "H100-SXM") {
-    settings.max_sequences = is_short ? 2 : 1;
-    settings.max_batched_tokens = is_short ? 2048 : 8224;
-  } else if (row.measured < "2026-01-30") {
-    settings.max_sequences = is_short ? 4 : 1;
-    settings.max_batched_tokens = is_short ? 4608 : 8448;
-  } else {
-    settings.max_sequences = is_short ? 16 : 2;
-    settings.max_batched_tokens = 16'384;
+// Where no list has the run: clients exceed the places of ranks with attention dp by up to 50 %, those of other engines
+// by up to 30 %.
+std::int64_t usual_batch(const ServingRow& row, const serving::Degrees& degrees) {
+  constexpr std::array<std::int64_t, 15> kSizes = {1, 2, 4, 8, 16, 32, 48, 64, 128, 192, 256, 384, 512, 768, 1024};
+  const std::int64_t queues = std::max<std::int64_t>(1, degrees.replicas * degrees.attention_dp);
+  const double clients = row.load.value_or(0.0) / static_cast<double>(queues);
+  constexpr double kMore = 1.3;
+  for (std::size_t i = 0; i + 1 < kSizes.size(); ++i) {
+    const double size = static_cast<double>(kSizes[i]), next = static_cast<double>(kSizes[i + 1]);
+    if (degrees.attention_dp > 1 ? clients < next : clients <= kMore * size) { return kSizes[i]; }
   }
-  settings.memory_use = row.precision == "fp4" ? 0.6 : 0.4;
+  return kSizes.back();
+}
+
+// On GB200 and GB300 recipes have DeepGEMM in fp8; on B200 for short prompts and with attention dp.
+bool has_deep_gemm(const ServingRow& row, bool is_prefill, const serving::Degrees& degrees) {
+  if (row.precision != "fp8" || row.gpu_type == "B300") { return false; }
+  if (!is_prefill) { return degrees.attention_dp > 1; }
+  return row.gpu_type != "B200" || is_short(row);
 }
 
 void set_trtllm_pool(const ServingRow& row, std::string_view pool, const serving::Degrees& degrees,
                      serving::EngineSettings& settings) {
-  const PoolLaunch* launch = launch_of(row);
-  if (launch != nullptr && launch->drafts > 0) { settings.speculative_tokens = launch->drafts; }
-  if (row.precision == "fp8" && (pool == "prefill" || degrees.attention_dp > 1)) {
-    settings.expert_math_rate_of["fp8"] = kDeepGemmRate;
-  }
-  if (pool == "prefill") {
-    set_trtllm_prefill(row, settings);
+  const auto recipe = trtllm_recipe(row);
+  const bool is_prefill = pool == "prefill";
+  if (recipe && recipe->drafts > 0) { settings.speculative_tokens = recipe->drafts; }
+  if (has_deep_gemm(row, is_prefill, degrees)) { settings.expert_math_rate_of["fp8"] = kDeepGemmRate; }
+  if (is_prefill) {
+    const PrefillLimits limits = trtllm_prefill(row);
+    settings.max_sequences = limits.sequences;
+    settings.max_batched_tokens = limits.tokens;
+    settings.memory_use = limits.memory;
     return;
   }
   settings.memory_use = degrees.attention_dp > 1 ? 0.75 : 0.9;
-  if (launch != nullptr) {
-    settings.max_sequences = launch->batch;
-  } else if (row.model_key == "deepseek-r1" && std::llround(row.load.value_or(0.0)) == kWide) {
-    settings.max_sequences = kWideSlots / degrees.attention_dp;
-  }
+  settings.max_sequences = recipe && recipe->batch > 0 ? recipe->batch : usual_batch(row, degrees);
 }
 
 // SGLang states its limits for all ranks of attention dp together.
@@ -121,10 +88,19 @@ void set_sglang_h100(const ServingRow& row, bool is_prefill, const serving::Degr
   settings.max_sequences = std::max<std::int64_t>(1, settings.max_sequences / degrees.attention_dp);
 }
 
+// Tokens that all sequences of a rank have in the cache: what memory leaves, but for what recipes state.
+std::int64_t sglang_tokens(const ServingRow& row, bool is_prefill, const serving::Degrees& degrees) {
+  const bool is_fp4 = row.precision == "fp4", is_wide = row.decode_dp_attn.value_or(0) > 0;
+  if (!is_prefill) { return is_fp4 && is_wide && !is_short(row) ? 524'288 : 0; }
+  if (degrees.attention_dp > 1) { return is_fp4 ? 131'072 : 524'288; }
+  if (is_wide) { return 131'072; }
+  return is_short(row) ? 8192 : 32'768;
+}
+
 // With DeepEP, fp8 experts run on DeepGEMM.
-void set_sglang_gb200(const ServingRow& row, bool is_prefill, const serving::Degrees& degrees,
+void set_sglang_grace(const ServingRow& row, bool is_prefill, const serving::Degrees& degrees,
                       serving::EngineSettings& settings) {
-  const bool is_short = *row.isl < 4096, is_wide = row.decode_dp_attn.value_or(0) > 0;
+  const bool is_wide = row.decode_dp_attn.value_or(0) > 0;
   if (degrees.attention_dp > 1 && (!is_prefill || row.precision == "fp8")) {
     settings.stack = "sglang-deepep";
     settings.redundant_experts = 32;
@@ -133,10 +109,32 @@ void set_sglang_gb200(const ServingRow& row, bool is_prefill, const serving::Deg
   if (is_prefill && degrees.attention_dp > 1) {
     settings.max_batched_tokens = 16'384;  // of a rank
   } else if (is_prefill) {
-    settings.max_batched_tokens = is_short ? 8192 : is_wide ? 131'072 : 24'576;
+    settings.max_batched_tokens = is_short(row) ? 8192 : is_wide ? 131'072 : 24'576;
   } else if (!is_wide && row.precision == "fp8") {
     settings.max_sequences = 128;
   }
+  settings.blocks = sglang_tokens(row, is_prefill, degrees) * degrees.attention_dp / settings.block_tokens;
+}
+
+// By the prefill and decode engines of its recipes.
+void set_sglang_h200(const ServingRow& row, bool is_prefill, const serving::Degrees& degrees,
+                     serving::EngineSettings& settings) {
+  const bool drafts = row.spec_method == "mtp", is_wide = row.decode_dp_attn.value_or(0) > 0;
+  const std::int64_t engines = row.decode_workers.value_or(1);
+  const auto of = [&](std::int64_t plain, std::int64_t with_drafts) { return drafts ? with_drafts : plain; };
+  if (is_prefill) {
+    settings.max_batched_tokens = is_short(row) || is_wide ? 163'840 : 32'768;
+    settings.max_sequences = is_short(row) ? 256 : 16;
+  } else if (is_short(row)) {
+    settings.max_sequences = engines > 6 ? of(256, 64) : of(512, 128);
+  } else if (is_wide) {
+    settings.max_sequences = of(256, 192);
+  } else if (engines == 3) {
+    settings.max_sequences = row.prefill_workers == 2 ? of(128, 16) : 32;
+  } else {
+    settings.max_sequences = engines > 6 ? of(8, 2) : 16;
+  }
+  settings.max_sequences = std::max<std::int64_t>(1, settings.max_sequences / degrees.attention_dp);
 }
 
 void set_sglang_dynamo(const ServingRow& row, std::string_view pool, const serving::Degrees& degrees,
@@ -144,8 +142,10 @@ void set_sglang_dynamo(const ServingRow& row, std::string_view pool, const servi
   const bool is_prefill = pool == "prefill";
   if (row.gpu_type == "H100-SXM") {
     set_sglang_h100(row, is_prefill, degrees, settings);
-  } else {
-    set_sglang_gb200(row, is_prefill, degrees, settings);
+  } else if (row.gpu_type == "H200-SXM") {
+    set_sglang_h200(row, is_prefill, degrees, settings);
+  } else if (row.gpu_type.starts_with("GB")) {
+    set_sglang_grace(row, is_prefill, degrees, settings);
   }
 }
 

@@ -11,6 +11,7 @@
 #include "orrery/serving/deployment.hpp"
 #include "orrery/validate/facts.hpp"
 #include "orrery/validate/formats.hpp"
+#include "orrery/validate/pool_recipes.hpp"
 #include "orrery/validate/serving_launch.hpp"
 #include "orrery/validate/spelling.hpp"
 #include "orrery/workload/catalogue.hpp"
@@ -132,12 +133,13 @@ ServingRow with_degrees_of_recipe(ServingRow row) {
     of_all_ranks(row.prefill_tp, row.prefill_dp_attn);
     if (row.decode_workers == 1) { of_all_ranks(row.decode_tp, row.decode_dp_attn); }
   }
-  // ctx1_gen4_tep8, the only recipes of TensorRT-LLM with four decode engines, listed with attention dp in January
-  // 2026.
-  if (row.engine == "dynamo-trt" && row.gpu_type == "GB200" && row.decode_workers == 4) { row.decode_dp_attn = 0; }
-  // Pools of SGLang with several decode engines on GB200 are those of the low-latency recipes, which have no attention
-  // dp; the table's flag comes from degrees that do not give the devices.
-  if (row.engine == "dynamo-sglang" && row.gpu_type == "GB200" && row.decode_workers.value_or(1) > 1) {
+  // Lists of January 2026 have attention dp for recipes of TensorRT-LLM whose names have none (ctx1_gen4_tep8).
+  if (const auto recipe = trtllm_recipe(row); recipe && row.engine == "dynamo-trt") {
+    row.decode_dp_attn = recipe->attention_dp ? 1 : 0;
+  }
+  // Pools of SGLang with several decode engines on GB200 and GB300 are those of the low-latency recipes, which have no
+  // attention dp; the table's flag comes from degrees that do not give the devices.
+  if (row.engine == "dynamo-sglang" && row.gpu_type.starts_with("GB") && row.decode_workers.value_or(1) > 1) {
     row.prefill_dp_attn = row.decode_dp_attn = 0;
   }
   // Pools of SGLang on AMD GPUs: their launch file for fp4 shared out the experts in any case until March 2026.

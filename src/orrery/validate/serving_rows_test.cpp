@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "orrery/estimate/spread.hpp"
+#include "orrery/validate/pool_recipes.hpp"
 #include "orrery/validate/serving_launch.hpp"
 
 namespace orrery::validate::serving_rows_test {
@@ -204,6 +205,40 @@ TEST(served, pools_have_the_degrees_of_their_recipes) {
   EXPECT_THAT(plans_in(amd), ElementsAre("tp 8, ep 8", "tp 8, ep 8"));
   amd.measured = "2026-03-13";
   EXPECT_THAT(plans_in(amd), ElementsAre("tp 8, ep 1", "tp 8, ep 1"));
+}
+
+// By names of recipes: batches, drafts and attention dp; a batch of the day; by clients where no list has the run.
+TEST(served, decode_engines_of_pools_have_the_batches_of_their_recipes) {
+  const auto recipe_of = [](const char* gpu, const char* precision, double osl, std::int64_t engines,
+                            std::int64_t ranks, double clients, const char* day, const char* spec = "none") {
+    ServingRow row = pooled("inferencex_dsr1", "dynamo-trt", "deepseek-r1", gpu, day);
+    row.precision = precision;
+    row.osl = osl;
+    row.decode_workers = engines;
+    row.decode_gpus = engines * ranks;
+    row.load = clients;
+    row.spec_method = spec;
+    return trtllm_recipe(row);
+  };
+  const auto wide = recipe_of("GB200", "fp4", 8192, 1, 32, 563, "2026-03-23");  // ctx1_gen1_dep32_batch16_eplb0_mtp0
+  ASSERT_TRUE(wide);
+  EXPECT_EQ(wide->batch, 16);
+  EXPECT_EQ(wide->drafts, 0);
+  EXPECT_TRUE(wide->attention_dp);
+  const auto drafted = recipe_of("GB300", "fp8", 8192, 4, 8, 8192, "2026-03-23", "mtp");  // ctx1_gen4_dep8, mtp1
+  ASSERT_TRUE(drafted);
+  EXPECT_EQ(drafted->batch, 256);
+  EXPECT_EQ(drafted->drafts, 1);
+  EXPECT_TRUE(drafted->attention_dp);
+  EXPECT_EQ(recipe_of("H200-SXM", "fp8", 1024, 7, 8, 512, "2026-02-10")->batch, 512);
+  EXPECT_EQ(recipe_of("GB200", "fp4", 1024, 4, 8, 4, "2025-12-10", "mtp")->batch, 32);
+  EXPECT_EQ(recipe_of("GB200", "fp4", 1024, 4, 8, 4, "2026-03-23", "mtp")->batch, 8);
+  const auto between = recipe_of("GB200", "fp4", 8192, 1, 32, 700, "2026-03-23");
+  ASSERT_TRUE(between);
+  EXPECT_EQ(between->batch, 0);
+  EXPECT_TRUE(between->attention_dp);
+  EXPECT_FALSE(recipe_of("GB200", "fp4", 8192, 9, 8, 700, "2026-03-23"));
+  EXPECT_FALSE(recipe_of("MI355X", "fp4", 8192, 1, 32, 563, "2026-03-23"));
 }
 
 // Splitwise's batches run in one iteration, without graphs.
