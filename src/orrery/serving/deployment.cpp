@@ -106,6 +106,7 @@ Result<void> BuiltPool::finish() {
   shape_.token_host = inputs_.prefill_only ? 0 : ticks_of(stream_time(settings));
   shape_.step_host = ticks_of(settings.step_host / tokens_per_step(settings));
   shape_.prefill_only = inputs_.prefill_only;
+  shape_.transfer_host = inputs_.prefill_only ? ticks_of(settings.transfer_host) : 0;
   if (auto ok = add_tiers(); !ok) { return ok; }
   if (settings.preemption == Preemption::swap) {
     const auto& tier = inputs_.cluster.second_tier;
@@ -134,14 +135,14 @@ Result<void> BuiltPool::add_price() {
   const Seconds expert_host = in.degrees.ep > 1
                                   ? std::max(in.settings.expert_layer_host, in.settings.expert_parallel_layer_host)
                                   : in.settings.expert_layer_host;
-  const Seconds sequence_host = in.settings.sequence_host + (in.prefill_only ? in.settings.transfer_host : Seconds());
   price_ = std::make_unique<ProgramPrice>(
       *in.model, in.cluster, in.stack, job, plan(),
       PriceOptions{in.settings.largest_graph, exact, in.settings.speculative_tokens, tokens_per_step(in.settings),
                    in.settings.draft_layers, in.settings.layer_host, expert_host, in.settings.expert_rate,
                    in.settings.expert_math_rate, in.settings.expert_math_rate_of,
                    in.settings.expert_weight_only_math_rate, in.settings.expert_latency, in.settings.overlap_branches,
-                   in.settings.draft_host, sequence_host, in.settings.max_batched_tokens, in.settings.routes_padding});
+                   in.settings.draft_host, in.settings.sequence_host, in.settings.max_batched_tokens,
+                   in.settings.routes_padding});
   return {};
 }
 

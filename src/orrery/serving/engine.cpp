@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "orrery/core/error.hpp"
+#include "orrery/core/integers.hpp"
 
 namespace orrery::serving {
 
@@ -158,8 +159,8 @@ void Engine::wake(Ticks now) {
     note_blocks(now);
     look(true);
     plan(now);
-  } else if (work_ == Work::decode && (!blocked_ || settings_.policy == Policy::priority || !unseen_.empty() ||
-                                       !received_.empty())) {
+  } else if (work_ == Work::decode &&
+             (!blocked_ || settings_.policy == Policy::priority || !unseen_.empty() || !received_.empty())) {
     shorten(now);
   }
 }
@@ -250,11 +251,13 @@ void Engine::plan_static(Ticks now) {
 }
 
 void Engine::start_mixed(Ticks now, bool with_decodes) {
-  std::int64_t sampling = with_decodes ? decodes_ : 0;
+  std::int64_t sampling = with_decodes ? decodes_ : 0, sent = 0;
   for (const Planned& planned : planned_) {
     const Sequence& s = slots_[planned.slot];
     chunks_.push_back({planned.tokens, s.computed});
-    sampling += s.computed + planned.tokens == s.target ? 1 : 0;
+    if (s.computed + planned.tokens < s.target) { continue; }
+    ++sampling;
+    sent += outputs_left(s) > 1 ? 1 : 0;
   }
   const std::int64_t decodes = with_decodes ? decodes_ : 0;
   const Ticks time = price_.mixed({chunks_, decodes, with_decodes ? contexts_ + decodes_ : 0, sampling});
@@ -262,7 +265,8 @@ void Engine::start_mixed(Ticks now, bool with_decodes) {
   sampling_ = sampling;
   with_decodes_ = with_decodes;
   steps_ = 1;
-  end_ = now + swaps_ + shape_.step_host + time;
+  end_ = now + swaps_ + shape_.step_host + time +
+         ceil_div(sent, shape_.ranks * shape_.micro_batches) * shape_.transfer_host;
   swaps_ = 0;
 }
 

@@ -74,6 +74,7 @@ struct EngineShape {
   Ticks swap_token = 0;              // to copy the keys and values of a token to the host, or back
   Jumps jumps = Jumps::aggregated;
   bool prefill_only = false;  // of a disaggregated pool: a request leaves with its first token
+  Ticks transfer_host = 0;    // for each prompt that a rank sends to another engine, before the next iteration
   bool keeps_sent = false;    // the prefix cache has prompts that prefill engines have sent, too
 };
 
