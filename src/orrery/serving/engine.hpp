@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <queue>
 #include <span>
@@ -30,6 +29,7 @@
 #include "orrery/serving/remote_store.hpp"
 #include "orrery/serving/request.hpp"
 #include "orrery/serving/step_price.hpp"
+#include "orrery/serving/waiting_queue.hpp"
 
 namespace orrery::serving {
 
@@ -307,7 +307,7 @@ class Engine {
   const Workload& workload_;
   std::vector<Outcome>& outcomes_;
 
-  std::deque<Waiting> waiting_;
+  WaitingQueue<Waiting> waiting_;
   std::vector<Waiting> unseen_;    // arrived since the last look
   std::int64_t poll_ = 1;          // steps between looks
   std::int64_t looked_ = 0;        // step of a look

@@ -13,17 +13,14 @@ void Engine::queue(const Waiting& waiting, bool front) {
   waiting_tokens_ += tokens_of(waiting);
   if (front || settings_.policy == Policy::priority) { settled_ = false; }
   if (settings_.policy == Policy::fcfs) {
-    front ? waiting_.push_front(waiting) : waiting_.push_back(waiting);
+    front ? waiting_.push_front(0, waiting) : waiting_.push_back(0, waiting);
     return;
   }
   const auto before = [&](const Waiting& a, const Waiting& b) {
-    const Request& x = workload_.requests[static_cast<std::size_t>(a.request)];
-    const Request& y = workload_.requests[static_cast<std::size_t>(b.request)];
-    if (x.priority != y.priority) { return x.priority < y.priority; }
     const Ticks p = arrival_of(a.request), q = arrival_of(b.request);
     return p != q ? p < q : a.request < b.request;
   };
-  waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), waiting, before), waiting);
+  waiting_.insert(workload_.requests[static_cast<std::size_t>(waiting.request)].priority, waiting, before);
 }
 
 // What the request at the head of the queue would compute with `budget` tokens left, and the blocks that it needs.

@@ -35,7 +35,7 @@ void Engine::cut_branches() {
   for (std::uint32_t slot = 0; slot < slots_.size(); ++slot) {
     if (slots_[slot].alive && is_cut(slots_[slot].request)) { cut_running(slot); }
   }
-  std::erase_if(waiting_, [&](Waiting& waiting) {
+  waiting_.erase_if([&](Waiting& waiting) {
     if (!is_cut(waiting.request)) { return false; }
     holders_ -= waiting.held > 0 ? 1 : 0;
     waiting_tokens_ -= tokens_of(waiting);

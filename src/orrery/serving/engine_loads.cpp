@@ -92,13 +92,11 @@ void Engine::release_hold(Waiting& waiting) {
 // them again at its turn. False: there is none.
 bool Engine::drop_holder(std::size_t kept) {
   if (holders_ == 0) { return false; }
-  for (std::size_t i = waiting_.size(); i-- > kept;) {
-    if (waiting_[i].held == 0) { continue; }
-    release_hold(waiting_[i]);
-    --holders_;
-    return true;
-  }
-  return false;
+  Waiting* last = waiting_.find_last(kept, [](const Waiting& waiting) { return waiting.held > 0; });
+  if (last == nullptr) { return false; }
+  release_hold(*last);
+  --holders_;
+  return true;
 }
 
 }  // namespace orrery::serving
