@@ -17,9 +17,10 @@ namespace orrery::api::serve_search {
 namespace {
 
 constexpr std::int64_t kMostNodes = 4;  // of a unit, if the number of accelerators is not given
-constexpr std::size_t kMostPairs = 48;
-constexpr std::int64_t kMostOfAPool = 8;  // engines of one pool of a pair
-constexpr double kStart = 0.5;            // of the estimated capacity: where the bisection starts
+constexpr std::size_t kMostPairs = 200, kFewestPairs = 48;
+constexpr std::size_t kMostVariants = 1200;                  // of pairs, with all limits that are tried
+constexpr std::int64_t kMostOfAPool = 16, kMostOfACopy = 8;  // engines of one pool of a pair; for a traffic
+constexpr double kStart = 0.5;                               // of the estimated capacity: where the bisection starts
 
 std::vector<std::int64_t> powers_up_to(std::int64_t most) {
   std::vector<std::int64_t> list;
@@ -166,23 +167,24 @@ void Search::add_engines() {
   }
 }
 
-// Pairs of pools whose rates match: of each pair of shapes the two ratios that promise most, and of all pairs the best.
+// Pairs of pools in all ratios, by what rate matching promises: the best ones.
 void Search::add_pairs() {
   struct Pair {
     Degrees prefill, decode;
     double rate = 0, promise = 0;
   };
   std::vector<Pair> pairs;
+  // A fleet for a traffic has as many copies as it takes, of which engines are taken in the end.
+  const std::int64_t longest = request_.for_traffic ? kMostOfACopy : kMostOfAPool;
   for (const Shape& prefill : shapes_) {
     for (const Shape& decode : shapes_) {
       if (prefill.degrees.pp != decode.degrees.pp || decode.decode_rate <= 0) { continue; }
-      std::vector<Pair> ratios;
       const auto transfer = serving::transfer_of(*prefill.deployment->pools.front(), *decode.deployment->pools.front());
       const double sent = input_ * serving::seconds_of(transfer.token);  // time of a request's links
       const double sends = static_cast<double>(transfer.sends) / sent;
       const double receives = static_cast<double>(transfer.receives) / sent;
-      for (std::int64_t x = 1; x <= kMostOfAPool; ++x) {
-        for (std::int64_t y = 1; y <= kMostOfAPool; ++y) {
+      for (std::int64_t x = 1; x <= longest; ++x) {
+        for (std::int64_t y = 1; y <= longest; ++y) {
           Pair pair{prefill.degrees, decode.degrees};
           pair.prefill.replicas = x;
           pair.decode.replicas = y;
@@ -193,24 +195,22 @@ void Search::add_pairs() {
           const std::int64_t copies = most_ / gpus;
           pair.promise =
               request_.for_traffic ? pair.rate / static_cast<double>(gpus) : pair.rate * static_cast<double>(copies);
-          ratios.push_back(pair);
+          pairs.push_back(pair);
         }
       }
-      std::stable_sort(ratios.begin(), ratios.end(),
-                       [](const auto& a, const auto& b) { return a.promise > b.promise; });
-      const std::size_t kept = std::min<std::size_t>(2, ratios.size());
-      pairs.insert(pairs.end(), ratios.begin(), ratios.begin() + static_cast<std::ptrdiff_t>(kept));
-      matched_out_ += static_cast<std::int64_t>(ratios.size() - kept);
     }
   }
   std::stable_sort(pairs.begin(), pairs.end(), [](const auto& a, const auto& b) { return a.promise > b.promise; });
-  if (pairs.size() > kMostPairs) {
-    matched_out_ += static_cast<std::int64_t>(pairs.size() - kMostPairs);
-    pairs.resize(kMostPairs);
+  const std::vector<EngineSettings> limits = knobs(false);
+  const std::size_t wanted = request_.for_traffic ? kFewestPairs : kMostPairs;
+  const std::size_t most = std::clamp(kMostVariants / limits.size(), kFewestPairs, wanted);
+  if (pairs.size() > most) {
+    matched_out_ += static_cast<std::int64_t>(pairs.size() - most);
+    pairs.resize(most);
   }
   for (const Pair& pair : pairs) {
-    for (EngineSettings& settings : knobs(false)) {
-      units_.push_back({pair.decode, pair.prefill, std::move(settings), kStart * std::max(pair.rate, 1e-3)});
+    for (const EngineSettings& settings : limits) {
+      units_.push_back({pair.decode, pair.prefill, settings, kStart * std::max(pair.rate, 1e-3)});
     }
   }
 }

@@ -38,9 +38,10 @@ struct ServePlanRequest {
 
 // Every deployment is simulated as its smallest unit (one engine, or a pair of pools) by bisection of its load; the
 // best ones again as the whole fleet. Loads that cannot change the answer are left out (docs/models/serving.md). Pairs
-// of pools are chosen by rate matching first: the 48 that promise most. For a traffic: the 3 x top units that need the
-// fewest accelerators by their highest loads are simulated under the traffic itself, with ever fewer engines as long as
-// the service level holds.
+// of pools in all ratios of up to 16 engines are sorted by what rate matching promises, and the best 200 are simulated
+// (fewer where several limits are tried, 48 at least). For a traffic these are 48 pairs of up to 8 engines; the 3 x top
+// units that need the fewest accelerators by their highest loads are simulated under the traffic itself, with ever
+// fewer engines as long as the service level holds.
 [[nodiscard]] Result<results::ServingPlan> plan_serving(const std::string& data_directory,
                                                         const ServePlanRequest& request);
 

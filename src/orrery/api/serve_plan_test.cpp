@@ -67,6 +67,16 @@ TEST(ApiServePlan, each_of_the_best_carries_its_load_as_a_simulation_of_it_does)
   }
 }
 
+// Of four engines of one kind: 1 and 1, 1 and 2, 2 and 1, 1 and 3, 3 and 1.
+TEST(ApiServePlan, pairs_of_pools_are_tried_in_all_ratios) {
+  ServePlanRequest request = small_search();
+  request.pools = Pools::disaggregated;
+  request.tp = request.pp = {1};
+  const auto plan = found(request);
+  EXPECT_EQ(plan.candidates, 5);
+  EXPECT_EQ(plan.matched_out, 0);
+}
+
 TEST(ApiServePlan, the_best_ones_are_sorted_by_what_was_asked_for) {
   ServePlanRequest request = small_search();
   for (const auto objective : {ServeObjective::gpu, ServeObjective::usd, ServeObjective::watt}) {
