@@ -46,7 +46,7 @@ Engine::Engine(const EngineSettings& settings, const EngineShape& shape, StepPri
       unit_blocks_(blocks_of(workload.block_tokens)) {
   ORRERY_ASSERT(shape.tiers.size() <= kTiers);
   links_.assign(shape.tiers.size(), std::vector<Ticks>(static_cast<std::size_t>(shape.ranks), 0));
-  if (!shape.tiers.empty()) { arrives_.resize(is_end_.size(), 0); }
+  if (!shape.tiers.empty()) { arrives_ = Paged<Ticks>(is_end_.size()); }
   if (workload.branches > 1) {
     ORRERY_ASSERT(settings.scheduler != Scheduler::static_batch && !shape.prefill_only);
     branches_ended_.resize(static_cast<std::size_t>(workload.arriving()));
@@ -135,7 +135,7 @@ void Engine::forget() {
   forgotten_ = admissions_;
   prefixes_.clear();
   std::fill(is_end_.begin(), is_end_.end(), false);
-  std::fill(arrives_.begin(), arrives_.end(), 0);
+  if (!shape_.tiers.empty()) { arrives_ = Paged<Ticks>(is_end_.size()); }
 }
 
 void Engine::look(bool at_once) {

@@ -25,6 +25,7 @@
 #include "orrery/serving/engine_settings.hpp"
 #include "orrery/serving/headroom.hpp"
 #include "orrery/serving/left_blocks.hpp"
+#include "orrery/serving/paged.hpp"
 #include "orrery/serving/prefix_cache.hpp"
 #include "orrery/serving/remote_store.hpp"
 #include "orrery/serving/request.hpp"
@@ -334,7 +335,7 @@ class Engine {
   std::int64_t loading_tokens_ = 0;        // of these prompts
   std::int64_t holders_ = 0;               // requests in the queue that hold loaded blocks
   std::vector<std::vector<Ticks>> links_;  // [tier][rank]: when it is free
-  std::vector<Ticks> arrives_;             // [block id]: when a load brings it; empty: no tiers
+  Paged<Ticks> arrives_;                   // [block id]: when a load brings it; with tiers only
   std::vector<bool> is_end_;               // [block id]: a prompt that was computed ends in this partial block
   std::int64_t unit_blocks_ = 1;           // engine blocks of a block of the prefix cache
 

@@ -51,7 +51,7 @@ Ticks Engine::loaded_at(std::span<const std::uint32_t> blocks, Ticks now) {
     totals_.tier_s[k] += seconds_of(time);
   }
   for (const std::uint32_t id : blocks) {
-    if (!prefixes_.on_device(id)) { arrives_[id] = ready; }
+    if (!prefixes_.on_device(id)) { arrives_.at(id) = ready; }
   }
   return ready;
 }
@@ -72,7 +72,7 @@ void Engine::finish_loads(Ticks now) {
 std::int64_t Engine::hits_of_holder(std::span<const std::uint32_t> blocks, std::int64_t held) const {
   auto hits = static_cast<std::size_t>(held);
   const auto is_here = [&](std::uint32_t id) {
-    return prefixes_.is_ready(id) && (arrives_.empty() || arrives_[id] <= start_);
+    return prefixes_.is_ready(id) && (shape_.tiers.empty() || arrives_[id] <= start_);
   };
   while (hits < blocks.size() && is_here(blocks[hits])) { ++hits; }
   return static_cast<std::int64_t>(hits);

@@ -39,21 +39,21 @@ std::int64_t PrefixCache::held_among(std::span<const std::uint32_t> blocks) cons
 }
 
 void PrefixCache::unlink(std::uint32_t id) {
-  Entry& entry = entries_[id];
+  Entry& entry = entries_.at(id);
   Place& place = places_[static_cast<std::size_t>(entry.place)];
-  (entry.previous == kNone ? place.first : entries_[entry.previous].next) = entry.next;
-  (entry.next == kNone ? place.last : entries_[entry.next].previous) = entry.previous;
+  (entry.previous == kNone ? place.first : entries_.at(entry.previous).next) = entry.next;
+  (entry.next == kNone ? place.last : entries_.at(entry.next).previous) = entry.previous;
   entry.previous = entry.next = kNone;
   entry.place = kNowhere;
   --place.count;
 }
 
 void PrefixCache::append(std::uint32_t id, std::size_t to) {
-  Entry& entry = entries_[id];
+  Entry& entry = entries_.at(id);
   Place& place = places_[to];
   entry.previous = place.last;
   entry.next = kNone;
-  (place.last == kNone ? place.first : entries_[place.last].next) = id;
+  (place.last == kNone ? place.first : entries_.at(place.last).next) = id;
   place.last = id;
   entry.place = static_cast<std::int16_t>(to);
   ++place.count;
@@ -61,7 +61,7 @@ void PrefixCache::append(std::uint32_t id, std::size_t to) {
 
 void PrefixCache::acquire(std::span<const std::uint32_t> blocks) {
   for (const std::uint32_t id : blocks) {
-    Entry& entry = entries_[id];
+    Entry& entry = entries_.at(id);
     if (entry.holders == 0) {
       entry.is_computed = entry.is_computed && entry.place == 0;
       if (entry.place != kNowhere) { unlink(id); }
@@ -75,13 +75,13 @@ void PrefixCache::acquire(std::span<const std::uint32_t> blocks) {
 void PrefixCache::set_computed(std::span<const std::uint32_t> blocks, bool is_computed) {
   for (const std::uint32_t id : blocks) {
     ORRERY_ASSERT(entries_[id].holders > 0);
-    entries_[id].is_computed = is_computed;
+    entries_.at(id).is_computed = is_computed;
   }
 }
 
 void PrefixCache::release(std::span<const std::uint32_t> blocks) {
   for (std::size_t i = blocks.size(); i-- > 0;) {
-    Entry& entry = entries_[blocks[i]];
+    Entry& entry = entries_.at(blocks[i]);
     ORRERY_ASSERT(entry.holders > 0);
     if (--entry.holders > 0) { continue; }
     --held_;

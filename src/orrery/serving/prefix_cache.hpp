@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "orrery/serving/paged.hpp"
 #include "orrery/serving/remote_store.hpp"
 
 namespace orrery::serving {
@@ -70,7 +71,7 @@ class PrefixCache {
   [[nodiscard]] bool is_pending(std::uint32_t id) const { return on_device(id) && !entries_[id].is_computed; }
   [[nodiscard]] bool is_stored(std::uint32_t id) const { return store_ != nullptr && store_->has(id); }
 
-  std::vector<Entry> entries_;
+  Paged<Entry> entries_;
   const RemoteStore* store_ = nullptr;
   std::vector<std::int64_t> sizes_;  // [tier]
   std::vector<Place> places_;        // idle blocks on the device, then tiers: in the order of release
