@@ -94,7 +94,13 @@ Result<api::ServeRequest> ServeFlags::read(const std::string& example) const {
     std::erase_if(fields.members, [](const config::Member& member) { return member.key == "stages"; });
   }
   request.engine = take_engine_fields(fields);
+  config::Node flags = config::mapping_node();
+  scenario_.lay_over(flags);
   scenario_.lay_over(fields);
+  for (const char* name : {"isl", "osl"}) {  // a file has them for other runs
+    if (flags.find(name) == nullptr || fields.find("trace") == nullptr) { continue; }
+    found.push_back({flag_place(flag_name(name)), "is not valid with --trace, which has lengths"});
+  }
   engine_.lay_over(request.engine);
   for (const char* name : {"model", "cluster"}) {
     if (fields.find(name) == nullptr) {

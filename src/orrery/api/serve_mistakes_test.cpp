@@ -32,6 +32,11 @@ TEST(ServeMistakes, settings_without_effect_are_errors) {
             "--transfer-by-layer: has an effect only with --prefill-replicas");
   EXPECT_EQ(error_of([](ServeRequest& r) { config::add(r.engine, "balance_wait", config::integer_node(3)); }),
             "--balance-wait: has an effect only with --attention-dp of at least 2");
+  EXPECT_EQ(error_of([](ServeRequest& r) {
+              r.scenario.prefill_replicas = 1;
+              config::add(r.engine, "poll_interval", config::integer_node(3));
+            }),
+            "--poll-interval: has an effect only with engines that prefill and decode (no --prefill-replicas)");
   const auto limit_tpot = [](std::int64_t osl) {
     return [osl](ServeRequest& r) {
       r.scenario.osl = osl;

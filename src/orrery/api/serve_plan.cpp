@@ -33,7 +33,7 @@ EngineUses uses_of_search(const ServePlanRequest& request) {
     return degrees.empty() || *std::max_element(degrees.begin(), degrees.end()) > 1;
   };
   const bool pools = request.pools != Pools::aggregated && request.base.scenario.branches == 1;
-  return {pools, varies(request.attention_dp), varies(request.ep)};
+  return {request.pools != Pools::disaggregated, pools, varies(request.attention_dp), varies(request.ep)};
 }
 
 }  // namespace
@@ -180,6 +180,9 @@ void Search::add_pairs() {
     for (const Shape& decode : shapes_) {
       if (prefill.degrees.pp != decode.degrees.pp || decode.decode_rate <= 0) { continue; }
       const auto transfer = serving::transfer_of(*prefill.deployment->pools.front(), *decode.deployment->pools.front());
+      const double host = prefill.deployment->pools.front()->inputs().settings.transfer_host.value() /
+                          static_cast<double>(prefill.degrees.attention_dp);
+      const double computes = 1.0 / (1.0 / prefill.prefill_rate + host);
       const double sent = input_ * serving::seconds_of(transfer.token);  // time of a request's links
       const double sends = static_cast<double>(transfer.sends) / sent;
       const double receives = static_cast<double>(transfer.receives) / sent;
@@ -190,7 +193,7 @@ void Search::add_pairs() {
           pair.decode.replicas = y;
           const std::int64_t gpus = pair.prefill.gpus() + pair.decode.gpus();
           if (std::gcd(x, y) != 1 || gpus > most_) { continue; }
-          pair.rate = std::min(static_cast<double>(x) * std::min(prefill.prefill_rate, sends),
+          pair.rate = std::min(static_cast<double>(x) * std::min(computes, sends),
                                static_cast<double>(y) * std::min(decode.decode_rate, receives));
           const std::int64_t copies = most_ / gpus;
           pair.promise =

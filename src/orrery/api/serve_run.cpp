@@ -87,6 +87,8 @@ Result<void> check_effects(const serving::EngineSettings& engine, const config::
   };
   const bool drafts = engine.speculative_tokens > 0, estimates = engine.reserve == serving::Reserve::estimate;
   const bool is_static = engine.scheduler == serving::Scheduler::static_batch;
+  const char* const not_static = "--scheduler mixed or prefill-first";
+  const char* const one_pool = "engines that prefill and decode (no --prefill-replicas)";
   const bool tokenises = engine.prompt_host > Seconds(0), streams = engine.token_host > Seconds(0);
   std::vector<Diagnostic> found;
   for (const Setting& setting : {
@@ -100,11 +102,16 @@ Result<void> check_effects(const serving::EngineSettings& engine, const config::
            Setting{"transfer_setup", "--transfer-setup", uses.pools, "--prefill-replicas"},
            Setting{"transfer_host", "--transfer-host", uses.pools, "--prefill-replicas"},
            Setting{"balance_wait", "--balance-wait", uses.attention_dp, "--attention-dp of at least 2"},
+           Setting{"balance_wait", "--balance-wait", uses.single, one_pool},
+           Setting{"batch_wait", "--batch-wait", uses.single, one_pool},
+           Setting{"poll_interval", "--poll-interval", uses.single, one_pool},
+           Setting{"batch_wait", "--batch-wait", !is_static, not_static},
            Setting{"expert_parallel_layer_host", "--expert-parallel-layer-host", uses.ep, "--ep of at least 2"},
            Setting{"tokenizer_batch", "--tokenizer-batch", tokenises, "--prompt-host above 0"},
            Setting{"stream_interval", "--stream-interval", streams, "--token-host above 0"},
            Setting{"long_prefill_threshold", "--long-prefill-threshold", engine.chunked_prefill, "--chunked-prefill"},
-           Setting{"poll_interval", "--poll-interval", !is_static, "--scheduler mixed or prefill-first"},
+           Setting{"long_prefill_threshold", "--long-prefill-threshold", !is_static, not_static},
+           Setting{"poll_interval", "--poll-interval", !is_static, not_static},
        }) {
     const config::Node* value = given.find(setting.key);
     if (value == nullptr || !value->place.file.empty() || setting.has_effect) { continue; }
@@ -119,6 +126,7 @@ Result<void> check_effects(const serving::EngineSettings& engine, const config::
 EngineUses uses_of(const Scenario& scenario) {
   EngineUses uses;
   uses.pools = scenario.disaggregated();
+  uses.single = !uses.pools;
   for (const serving::Degrees& degrees : {scenario.degrees(), scenario.prefill_degrees()}) {
     uses.attention_dp = uses.attention_dp || degrees.attention_dp > 1;
     uses.ep = uses.ep || degrees.ep > 1;

@@ -17,9 +17,9 @@
 
 namespace orrery::api {
 
-// What all deployments of a request have in common, read once. Several threads may ask at a time.
 // What deployments have, so that settings of an engine have an effect.
 struct EngineUses {
+  bool single = true;         // engines that prefill and decode
   bool pools = false;         // of prefill and decode
   bool attention_dp = false;  // above 1
   bool ep = false;            // above 1
@@ -27,6 +27,7 @@ struct EngineUses {
 
 [[nodiscard]] EngineUses uses_of(const serving::Scenario& scenario);
 
+// What all deployments of a request have in common, read once. Several threads may ask at a time.
 class ServingInputs {
  public:
   [[nodiscard]] static Result<std::unique_ptr<ServingInputs>> read(const std::string& data_directory,

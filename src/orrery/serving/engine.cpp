@@ -110,12 +110,15 @@ void Engine::arrive(std::int64_t request, Ticks now, std::int64_t retrieved) {
   enter({request, 0, 0, false, retrieved, 0});
 }
 
-void Engine::arrive_for_place(std::int64_t request) {
+void Engine::arrive_for_place(std::int64_t request, Ticks now) {
+  if (waiting_.empty()) { asked_since_ = now; }
   enter({request, 1, workload_.requests[static_cast<std::size_t>(request)].input, true, 0, 0});
 }
 
 void Engine::receive(std::int64_t request) {
-  received_.push_back(coming_.at(request));
+  const std::uint32_t slot = coming_.at(request);
+  prefixes_.set_computed(shared_blocks(slots_[slot], 0, slots_[slot].computed));
+  received_.push_back(slot);
   joins_ = true;
 }
 
@@ -178,7 +181,6 @@ void Engine::plan(Ticks now) {
     return;
   }
   if (!loading_.empty()) { finish_loads(now); }
-  join_received(now);
   const bool mixes = settings_.scheduler == Scheduler::mixed;
   const bool settled = std::exchange(settled_, false);
   joins_ = false;
@@ -189,7 +191,8 @@ void Engine::plan(Ticks now) {
   // Taken by decoding sequences when the iteration ends; prompts must leave them.
   const std::int64_t grown = mixes && decodes_ > 0 ? growing(step_) : 0;
   used_ += grown;
-  const Continued prompts = continue_prompts(budget);
+  Continued prompts = continue_prompts(budget);
+  prompts.budget -= join_received(prompts.budget, now);
   preempted = preempted || prompts.preempted || prompts.budget < 0;
   if (!preempted && !settled) { admit_waiting(prompts.budget, now); }
   used_ -= grown;
@@ -265,8 +268,8 @@ void Engine::start_mixed(Ticks now, bool with_decodes) {
   sampling_ = sampling;
   with_decodes_ = with_decodes;
   steps_ = 1;
-  end_ = now + swaps_ + shape_.step_host + time +
-         ceil_div(sent, shape_.ranks * shape_.micro_batches) * shape_.transfer_host;
+  const Ticks sends = saturated_product(ceil_div(sent, shape_.ranks * shape_.micro_batches), shape_.transfer_host);
+  end_ = saturated_sum(now + swaps_ + shape_.step_host + time, sends);
   swaps_ = 0;
 }
 

@@ -106,7 +106,7 @@ class Engine {
   void arrive(std::int64_t request, Ticks now, std::int64_t retrieved = 0);
   // Puts a request in the queue whose prompt a prefill engine computes: it waits for a place and blocks, without
   // occupying the engine. When it has both, it is in placed().
-  void arrive_for_place(std::int64_t request);
+  void arrive_for_place(std::int64_t request, Ticks now);
   // All of its keys and values have come to its place, and its first token is generated: it joins the next iteration.
   void receive(std::int64_t request);
   void wake(Ticks now);
@@ -139,6 +139,8 @@ class Engine {
   }
   // How long a request that comes now will wait: requests that wait x the mean time between the latest starts.
   [[nodiscard]] Ticks predicted_wait(Ticks now) const;
+  // The same of a request that asks for a place now: of a pool that decodes only.
+  [[nodiscard]] Ticks predicted_wait_for_place(Ticks now) const;
   [[nodiscard]] std::int64_t waiting_tokens() const { return waiting_tokens_ + loading_tokens_; }
   [[nodiscard]] std::int64_t used_blocks() const { return used_; }
   // The same at a moment within the iterations in progress: those that end before it have taken their blocks.
@@ -243,12 +245,12 @@ class Engine {
   [[nodiscard]] std::int64_t free_after(const Waiting& waiting, const Offer& offer) const;
   void leaves_free(std::int64_t blocks) { totals_.headroom.least_free = std::min(totals_.headroom.least_free, blocks); }
   [[nodiscard]] std::int64_t free_positions() const;
-  void place(const Waiting& waiting, const Offer& offer);
+  void place(const Waiting& waiting, const Offer& offer, Ticks now);
   std::uint32_t take_place(const Waiting& waiting, const Offer& offer);
   void admit(const Waiting& waiting, const Offer& offer, Ticks now);
   void admit_waiting(std::int64_t budget, Ticks now);
   [[nodiscard]] bool admit_head(std::int64_t& budget, Ticks now);
-  void join_received(Ticks now);
+  [[nodiscard]] std::int64_t join_received(std::int64_t budget, Ticks now);
   void forget_coming(Sequence& sequence);
   [[nodiscard]] bool has_place(const Waiting& waiting) const;
   // Decode steps that prompts still wait for others, by balance_wait and batch_wait.
@@ -321,8 +323,8 @@ class Engine {
     std::uint64_t admission;
   };
   std::vector<std::uint32_t> free_slots_;
-  std::vector<Admitted> admitted_;         // in order, with ones that have left between
-  std::vector<std::uint32_t> prefilling_;  // in the order of admission
+  std::vector<Admitted> admitted_;                          // in order, with ones that have left between
+  std::vector<std::uint32_t> prefilling_;                   // in the order of admission
   std::unordered_map<std::int64_t, std::uint32_t> coming_;  // request: its slot
   std::vector<std::uint32_t> received_;                     // slots that join the next iteration
   std::vector<Placed> placed_;
@@ -339,24 +341,26 @@ class Engine {
   std::vector<bool> is_end_;               // [block id]: a prompt that was computed ends in this partial block
   std::int64_t unit_blocks_ = 1;           // engine blocks of a block of the prefix cache
 
-  std::int64_t step_ = 0;         // decode steps so far
-  std::int64_t decodes_ = 0;      // sequences that decode (in a static batch: that began)
-  std::int64_t contexts_ = 0;     // sum of their positions in the cache
-  std::int64_t shared_ = 0;       // of these, in blocks of the prefix cache
-  std::int64_t used_ = 0;         // blocks that running sequences hold, and requests that load
-  std::int64_t committed_ = 0;    // blocks of prompts and outputs of these
+  std::int64_t step_ = 0;            // decode steps so far
+  std::int64_t decodes_ = 0;         // sequences that decode (in a static batch: that began)
+  std::int64_t contexts_ = 0;        // sum of their positions in the cache
+  std::int64_t shared_ = 0;          // of these, in blocks of the prefix cache
+  std::int64_t used_ = 0;            // blocks that running sequences hold, and requests that load
+  std::int64_t committed_ = 0;       // blocks of prompts and outputs of these
   std::int64_t coming_blocks_ = 0;   // of sequences that come
   std::int64_t coming_outputs_ = 0;  // tokens that these will generate, and those that have just come
-  std::int64_t ungenerated_ = 0;  // sum of the finishing steps of decoding sequences
+  std::int64_t ungenerated_ = 0;     // sum of the finishing steps of decoding sequences
   std::int64_t waiting_tokens_ = 0;
   std::int64_t static_alive_ = 0;
   std::uint64_t admissions_ = 0, forgotten_ = 0;  // forgotten_: of these, before the last forget()
   Ticks swaps_ = 0;                               // copies before the next iteration
 
   static constexpr std::size_t kStarts = 16;
-  std::array<Ticks, kStarts> starts_{};  // of requests, the latest ones in turn, in time of iterations
-  Ticks busy_ = 0;                       // iterations that have ended
-  Ticks noted_ = 0;                      // up to which block_integral counts
+  // Of requests, the latest ones in turn: starts in time of iterations, or places in time in which some asked for one.
+  std::array<Ticks, kStarts> starts_{};
+  Ticks asked_ = 0, asked_since_ = 0;
+  Ticks busy_ = 0;   // iterations that have ended
+  Ticks noted_ = 0;  // up to which block_integral counts
   std::size_t started_ = 0;
 
   // Iterations in progress.

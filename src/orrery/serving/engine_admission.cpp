@@ -99,8 +99,8 @@ std::int64_t Engine::free_after(const Waiting& waiting, const Offer& offer) cons
     return std::min(free, shape_.blocks - others - whole);
   }
   if (settings_.reserve != Reserve::estimate || (running() == 0 && coming_.empty())) { return free; }
-  const double rest = static_cast<double>(ungenerated_ - decodes_ * step_ + coming_outputs_ + outputs_of(request) -
-                                          waiting.generated);
+  const double rest =
+      static_cast<double>(ungenerated_ - decodes_ * step_ + coming_outputs_ + outputs_of(request) - waiting.generated);
   const auto positions = static_cast<double>(need * settings_.block_tokens);
   const double wanted = positions + settings_.reserve_ratio * rest, left = static_cast<double>(free_positions());
   if (!(wanted <= left)) { return -1; }
@@ -186,35 +186,39 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
 
 // ---- requests from prefill engines ----
 
-void Engine::place(const Waiting& waiting, const Offer& offer) {
+void Engine::place(const Waiting& waiting, const Offer& offer, Ticks now) {
   const std::uint32_t slot = take_place(waiting, offer);
   Sequence& s = slots_[slot];
   coming_.emplace(s.request, slot);
   coming_blocks_ += s.blocks;
   s.coming_outputs = outputs_left(s);
   coming_outputs_ += s.coming_outputs;
-  starts_[started_++ % kStarts] = busy_;
+  asked_ += now - asked_since_;
+  asked_since_ = now;
+  starts_[started_++ % kStarts] = asked_;
   totals_.headroom.most_sequences = std::max(totals_.headroom.most_sequences, running() + coming());
   placed_.push_back({s.request, offer.hits * workload_.block_tokens});
 }
 
-// They compute one position, that of their first token.
-void Engine::join_received(Ticks now) {
-  for (const std::uint32_t slot : received_) {
+// As many as the budget has tokens for: each computes one position, that of its first token. The tokens of these.
+std::int64_t Engine::join_received(std::int64_t budget, Ticks now) {
+  const std::int64_t joining = std::min(std::ssize(received_), std::max<std::int64_t>(0, budget));
+  if (joining < std::ssize(received_)) { note_tokens(1); }
+  for (std::int64_t i = 0; i < joining; ++i) {
+    const std::uint32_t slot = received_[static_cast<std::size_t>(i)];
     const Sequence& s = slots_[slot];
     outcomes_[static_cast<std::size_t>(s.request)].first = std::max(now, streamed_);
-    prefixes_.set_computed(shared_blocks(s, 0, s.computed));
     coming_.erase(s.request);
     coming_blocks_ -= s.blocks;
     admitted_.push_back({slot, s.admission});
     prefilling_.push_back(slot);
+    planned_.push_back({slot, 1});
   }
-  received_.clear();
+  received_.erase(received_.begin(), received_.begin() + joining);
+  return joining;
 }
 
-void Engine::forget_coming(Sequence& s) {
-  coming_outputs_ -= std::exchange(s.coming_outputs, 0);
-}
+void Engine::forget_coming(Sequence& s) { coming_outputs_ -= std::exchange(s.coming_outputs, 0); }
 
 Ticks Engine::predicted_wait(Ticks now) const {
   const std::size_t known = std::min(started_, kStarts);
@@ -222,6 +226,13 @@ Ticks Engine::predicted_wait(Ticks now) const {
   const Ticks oldest = starts_[started_ < kStarts ? 0 : started_ % kStarts];
   const Ticks running = busy_ + (work_ == Work::none ? 0 : std::max<Ticks>(0, now - start_));
   return saturated_product(waiting(), (running - oldest) / static_cast<std::int64_t>(known));
+}
+
+Ticks Engine::predicted_wait_for_place(Ticks now) const {
+  const std::size_t known = std::min(started_, kStarts);
+  if (waiting() == 0 || known == 0) { return 0; }
+  const Ticks oldest = starts_[started_ < kStarts ? 0 : started_ % kStarts];
+  return saturated_product(waiting(), (asked_ + now - asked_since_ - oldest) / static_cast<std::int64_t>(known));
 }
 
 // Prompts wait for others while sequences decode, so that fewer iterations have prompts: until every rank of attention
@@ -261,7 +272,7 @@ bool Engine::admit_head(std::int64_t& budget, Ticks now) {
   waiting_.pop_front();
   waiting_tokens_ -= tokens_of(head);
   if (head.comes) {
-    place(head, offer);
+    place(head, offer, now);
   } else {
     admit(head, offer, now);
     budget -= offer.tokens;

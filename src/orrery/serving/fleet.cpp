@@ -50,6 +50,7 @@ class FleetSimulation {
   Result<FleetRun> run() {
     for (std::size_t i = 0; i < load_.requests.size(); ++i) {
       for (Front& front : fronts_) {
+        if (fronts_.size() > 1 && &front == &fronts_.back() && load_.requests[i].output == 1) { continue; }
         if (!front.engine(0).can_hold(load_.requests[i])) {
           const Request& r = load_.requests[i];
           const std::int64_t number = load_.request_of(static_cast<std::int64_t>(i)) + 1;
@@ -176,9 +177,10 @@ class FleetSimulation {
     wake(now);
   }
 
+  // With two pools also for a place, which a request asks for before its prompt or after it.
   [[nodiscard]] Ticks predicted_wait(Ticks now) const {
     const Ticks prompts = fronts_.front().predicted_wait(now);
-    return pushes() ? saturated_sum(prompts, fronts_.back().predicted_wait(now)) : prompts;
+    return fronts_.size() > 1 ? saturated_sum(prompts, fronts_.back().predicted_wait_for_place(now)) : prompts;
   }
 
   // A refused turn ends its session: the turns that follow it are refused as well.
@@ -240,7 +242,7 @@ class FleetSimulation {
     const std::size_t i = front.choose(r, stations_.retrieved(request), now);
     outcome.engine = front.first() + static_cast<std::int32_t>(i);
     outcome.ready = front.tokenise(i, r, now);
-    front.expect(i);
+    front.expect(i, r);
     if (outcome.ready > now) {
       prompts_.push({outcome.ready, request});
     } else {
@@ -263,6 +265,7 @@ class FleetSimulation {
 
   void enter(std::int64_t request, Ticks now) {
     if (pushes() && load_.requests[static_cast<std::size_t>(request)].output > 1) {
+      fronts_.front().wait_for_place(static_cast<std::size_t>(run_.outcomes[static_cast<std::size_t>(request)].engine));
       ask_for_place(request, now);
     } else {
       begin_prompt(request, now);
@@ -281,7 +284,7 @@ class FleetSimulation {
     const std::size_t i = decode.choose(r, 0, now);
     decode_of_[static_cast<std::size_t>(request)] = {static_cast<std::int32_t>(i), 0};
     decode.begin_asking(i, r);
-    decode.engine(i).arrive_for_place(request);
+    decode.engine(i).arrive_for_place(request, now);
     woken_decode_.push_back(i);
   }
 
@@ -291,6 +294,8 @@ class FleetSimulation {
       decode_of_[static_cast<std::size_t>(request)].cached = cached;
       fronts_.back().end_asking(engine, load_.requests[static_cast<std::size_t>(request)]);
       if (pushes()) {
+        fronts_.front().end_wait_for_place(
+            static_cast<std::size_t>(run_.outcomes[static_cast<std::size_t>(request)].engine));
         begin_prompt(request, now);
       } else {
         send(request, now);
@@ -405,7 +410,8 @@ class FleetSimulation {
   void send(std::int64_t request, Ticks now) {
     const auto i = static_cast<std::size_t>(request);
     const Outcome& outcome = run_.outcomes[i];
-    const auto from = static_cast<std::size_t>(outcome.prefilled_by), to = static_cast<std::size_t>(decode_of_[i].engine);
+    const auto from = static_cast<std::size_t>(outcome.prefilled_by),
+               to = static_cast<std::size_t>(decode_of_[i].engine);
     const std::int64_t positions = load_.requests[i].input - decode_of_[i].cached;
     const Ticks at = transfers_.begin(request, positions, from, to, outcome.scheduled, now);
     run_.transfer_s += seconds_of(at - now);
@@ -441,13 +447,13 @@ class FleetSimulation {
   Dues timed_, prompts_, engines_;
   Dues answers_;  // requests whose last token is on its way
   std::vector<Ticks> scheduled_;
-  std::vector<Transfer> taken_;  // that end now
+  std::vector<Transfer> taken_;                    // that end now
   std::vector<std::size_t> woken_, woken_decode_;  // woken_: of the first pool
   struct DecodePlace {
     std::int32_t engine = 0;
     std::int64_t cached = 0;  // positions that it has already
   };
-  std::vector<DecodePlace> decode_of_;  // [request], of two pools
+  std::vector<DecodePlace> decode_of_;   // [request], of two pools
   std::vector<std::int32_t> waits_for_;  // [request], if some follow others
   std::int64_t arriving_ = 0;            // requests, without further branches
   std::int64_t next_ = 0, in_system_ = 0, ended_ = 0, events_ = 0;

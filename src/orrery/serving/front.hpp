@@ -30,6 +30,8 @@ class Front {
     seen_.resize(engines_.size());
     tokenizers_.resize(engines_.size(), Tokenizer(pool.shape.tokenizer_batch));
     expected_.resize(engines_.size(), 0);
+    expected_tokens_.resize(engines_.size(), 0);
+    without_place_.resize(engines_.size(), 0);
     prompt_host_ = pool.shape.prompt_host;
     sent_.resize(engines_.size());
     asked_tokens_.resize(engines_.size());
@@ -54,14 +56,18 @@ class Front {
     for (const Tokenizer& tokenizer : tokenizers_) { sum += tokenizer.busy(); }
     return sum;
   }
-  [[nodiscard]] std::int64_t outstanding(std::size_t i) const {
-    return engines_[i]->outstanding() + expected_[i];
-  }
+  [[nodiscard]] std::int64_t outstanding(std::size_t i) const { return engines_[i]->outstanding() + expected_[i]; }
 
   // Requests of an engine that are not in its queue yet: they are tokenised, or wait for a place on a decode engine.
-  void expect(std::size_t i) { ++expected_[i]; }
+  void expect(std::size_t i, const Request& request) {
+    ++expected_[i];
+    expected_tokens_[i] += request.input;
+  }
+  void wait_for_place(std::size_t i) { ++without_place_[i]; }
+  void end_wait_for_place(std::size_t i) { --without_place_[i]; }
   void arrive(std::size_t i, std::int64_t request, Ticks now, std::int64_t retrieved) {
     --expected_[i];
+    expected_tokens_[i] -= load_.requests[static_cast<std::size_t>(request)].input;
     engines_[i]->arrive(request, now, retrieved);
   }
 
@@ -80,11 +86,12 @@ class Front {
     scaler_.step(now, {[&](std::size_t i) { return signal_of(i, now); }, [&](std::size_t i) { return idle(i); }});
   }
 
-  // Of a request that comes now, in the queue of the engine where it is shortest.
+  // Of a request that comes now, in the queue of the engine where it is shortest; for a place on a decode engine.
   [[nodiscard]] Ticks predicted_wait(Ticks now) const {
-    Ticks least = kNever;
-    for (const std::size_t i : scaler_.active()) { least = std::min(least, engines_[i]->predicted_wait(now)); }
-    return least;
+    return least_of([&](const Engine& engine) { return engine.predicted_wait(now); });
+  }
+  [[nodiscard]] Ticks predicted_wait_for_place(Ticks now) const {
+    return least_of([&](const Engine& engine) { return engine.predicted_wait_for_place(now); });
   }
 
   // `retrieved`: leading tokens of the prompt that come with the request.
@@ -116,10 +123,18 @@ class Front {
   }
 
  private:
+  template <class Wait>
+  [[nodiscard]] Ticks least_of(Wait wait) const {
+    Ticks least = kNever;
+    for (const std::size_t i : scaler_.active()) { least = std::min(least, wait(*engines_[i])); }
+    return least;
+  }
+
   [[nodiscard]] double signal_of(std::size_t i, Ticks now) const {
+    const std::int64_t elsewhere = without_place_[i];  // decode engines limit these
     switch (signal_) {
-      case ScaleSignal::requests: return static_cast<double>(outstanding(i));
-      case ScaleSignal::queue: return static_cast<double>(engines_[i]->waiting() + expected_[i]);
+      case ScaleSignal::requests: return static_cast<double>(outstanding(i) - elsewhere);
+      case ScaleSignal::queue: return static_cast<double>(engines_[i]->waiting() + expected_[i] - elsewhere);
       case ScaleSignal::kv:
         return static_cast<double>(engines_[i]->used_blocks_at(now)) / static_cast<double>(engines_[i]->blocks());
     }
@@ -133,8 +148,9 @@ class Front {
     for (std::size_t i = 0; i < engines_.size(); ++i) {
       const Engine& engine = *engines_[i];
       const auto held = static_cast<double>(engine.used_blocks() * block_tokens_ + asked_tokens_[i]);
-      seen_[i] = by_requests() ? static_cast<double>(outstanding(i))
-                               : static_cast<double>(engine.waiting_tokens()) + kHeldWeight * held;
+      seen_[i] = by_requests()
+                     ? static_cast<double>(outstanding(i))
+                     : static_cast<double>(engine.waiting_tokens() + expected_tokens_[i]) + kHeldWeight * held;
       sent_[i] = 0.0;
     }
   }
@@ -175,9 +191,9 @@ class Front {
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<double> seen_, sent_;
   Ticks prompt_host_ = 0;
-  std::vector<Tokenizer> tokenizers_;   // [engine]
-  std::vector<std::int64_t> expected_;  // [engine]
-  std::vector<std::int64_t> asked_tokens_;
+  std::vector<Tokenizer> tokenizers_;                                     // [engine]
+  std::vector<std::int64_t> expected_, expected_tokens_, without_place_;  // [engine]; without_place_: of expected_
+  std::vector<std::int64_t> asked_tokens_;                                // [engine]
   ScaleSignal signal_ = ScaleSignal::requests;
   bool caches_prefixes_ = true;
   Ticks looked_ = -1;

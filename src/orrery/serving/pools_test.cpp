@@ -84,7 +84,8 @@ TEST(Pools, what_a_decode_engine_has_is_not_sent_again) {
   EXPECT_NEAR(all.transferred_s - rest.transferred_s, 30e-3, 1e-12);
 }
 
-// Prompts that wait for the same blocks at the same time hold their memory once, and each is sent whole: nobody has them.
+// Prompts that wait for the same blocks at the same time hold their memory once, and each is sent whole: nobody has
+// them.
 TEST(Pools, prompts_on_their_way_share_memory) {
   Pools pools;
   pools.prefill.settings.block_tokens = pools.decode.settings.block_tokens = 10;
@@ -185,6 +186,47 @@ TEST(Pools, a_prefill_engine_reserves_no_answers) {
   Workload load = load_of(2, 0.0, 100, 200, 1.0, 1);
   const FleetRun run = pools.run(load);
   EXPECT_TRUE(run.outcomes[0].done() && run.outcomes[1].done());
+}
+
+// An iteration has a token for one sequence: the second request joins when the first has ended, though it has a place.
+TEST(Pools, a_request_joins_when_the_budget_has_a_token_for_it) {
+  Pools pools;
+  pools.decode.settings.max_batched_tokens = 1;
+  Workload load = load_of(2, 0.0, 100, 5, 1.0, 1);
+  const FleetRun run = pools.run(load);
+  EXPECT_NEAR(seconds_of(run.outcomes[0].first), 30e-3, 1e-12);
+  EXPECT_EQ(run.outcomes[1].first, run.outcomes[0].last);
+}
+
+// A prompt whose answer is one token need not fit in a decode engine.
+TEST(Pools, an_answer_of_one_token_needs_no_place) {
+  Pools pools;
+  pools.decode.shape.blocks = 2;
+  Workload load = load_of(2, 0.0, 100, 1, 1.0, 1);
+  const FleetRun run = pools.run(load);
+  EXPECT_TRUE(run.outcomes[0].done() && run.outcomes[1].done());
+  EXPECT_EQ(run.transfer_s, 0.0);
+}
+
+// Requests ask for places, of which one is free every 0.5 s: those that are predicted to wait longer than 1 s are
+// refused. The wait is not known before the first places were taken.
+TEST(Pools, admission_predicts_the_wait_for_a_place) {
+  for (const std::int64_t layers : {0, 10}) {
+    Pools pools;
+    pools.options.transfer.layers = layers;
+    pools.decode.settings.max_sequences = 1;
+    pools.options.admission.wait = ticks_of(Seconds(1.0));
+    Workload load = load_of(400, 8.0, 10, 50, 1.0, 1);
+    const FleetRun run = pools.run(load);
+    EXPECT_GT(run.refused, 200);
+    double wait = 0;
+    for (std::size_t i = 100; i < run.outcomes.size(); ++i) {
+      const Outcome& outcome = run.outcomes[i];
+      if (!outcome.refused) { wait = std::max(wait, seconds_of(outcome.first - load.requests[i].arrival)); }
+    }
+    EXPECT_GT(wait, 0.5);
+    EXPECT_LT(wait, 2.5);
+  }
 }
 
 // With swapping, nothing is copied back from the host for a request that comes from another engine; it joins the next

@@ -383,8 +383,6 @@ void check_trace(const Scenario& s, std::vector<Diagnostic>& found) {
   const auto check = [&](bool is_given, const char* flag, const char* why) {
     if (is_given) { found.push_back({{{}, 0, 0, flag}, fmt::format("is not valid with --trace{}", why)}); }
   };
-  check(s.isl != usual.isl, "--isl", ", which has lengths");
-  check(s.osl != usual.osl, "--osl", ", which has lengths");
   check(s.length_range != usual.length_range, "--length-range", ", which has lengths");
   check(s.length_cv != usual.length_cv, "--length-cv", ", which has lengths");
   check(s.prefix_groups > 0, "--prefix-groups", ", whose column block_ids states what prompts share");

@@ -1,7 +1,7 @@
 // Keys and values on their way from prefill engines to decode engines. Private to the room.
 //
-// A transfer takes links of both engines. Those that are free first are reserved when a prompt ends, so that transfers
-// of one pair of engines never overtake each other.
+// A transfer takes links of both engines. Those that are free first are reserved when a prompt has ended and the
+// request has a place, so that transfers of one pair of engines never overtake each other.
 #pragma once
 
 #include <algorithm>
@@ -33,8 +33,12 @@ class Transfers {
 
   [[nodiscard]] Ticks next() const { return on_their_way_.empty() ? kNever : on_their_way_.top().at; }
 
-  // Of a prompt of `positions`, whose computation began at `began` and ends now. Returns when it is on `to`.
+  // Of `positions` of a prompt, whose computation began at `began` and ends now. Returns when it is on `to`.
   Ticks begin(std::int64_t request, std::int64_t positions, std::size_t from, std::size_t to, Ticks began, Ticks now) {
+    if (positions == 0) {
+      on_their_way_.push({saturated_sum(now, policy_.latency), request, from, to});
+      return saturated_sum(now, policy_.latency);
+    }
     const bool by_layer = policy_.layers > 0;  // as the prompt is computed, but the last layer when it has ended
     const Ticks whole = saturated_product(positions, policy_.token), last = by_layer ? whole / policy_.layers : whole;
     Link& sender = *std::min_element(senders_[from].begin(), senders_[from].end());

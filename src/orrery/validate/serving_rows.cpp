@@ -214,7 +214,8 @@ class RowRun {
     if (!settings) { return settings.error().text(); }
     settings_ = std::move(*settings);
     if (row_.spec_method == "mtp") { settings_.speculative_tokens = 1; }
-    const bool is_local = row_.load_kind == "static_batch";  // handed to the engine in one process
+    // Handed to the engine in one process.
+    const bool is_local = row_.load_kind == "static_batch" || row_.family.starts_with("mlperf_inference");
     deployment_.request_overhead_s = is_local ? 0.0 : settings_.request_overhead.value();
     auto cluster = catalogue_.cluster(std::string(machine_->cluster), 0);
     if (!cluster) { return cluster.error().text(); }
