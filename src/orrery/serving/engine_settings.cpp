@@ -55,7 +55,8 @@ void add_prices(Record<EngineSettings>& record) {
                 "time of a request between a prefill and a decode engine (handshake, polling), besides its bytes")
       .optional("transfer_by_layer", &E::transfer_by_layer,
                 "with prefill engines: a decode engine gives a request its place and memory before the prompt begins, "
-                "and keys and values of a layer are sent while later layers compute; else both follow the prompt")
+                "and keys and values of a layer are sent while later layers compute; else both follow the prompt, and "
+                "only what the decode engine's prefix cache does not have is sent")
       .optional(
           "transfer_host", &E::transfer_host,
           "with prefill engines: host time for each prompt whose keys and values an engine sends, before its next "

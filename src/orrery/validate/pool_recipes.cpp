@@ -1,7 +1,8 @@
 // Facts of github:SemiAnalysisAI/InferenceX: its lists of configurations (nvidia-master.yaml, 5 December 2025 to 30
 // June 2026), all runs of DeepSeek-R1 and Kimi-K2.5 behind Dynamo with TensorRT-LLM, whatever is known of their
-// measurements. The names of recipes, or in December settings, give the largest batch of a decode rank, its attention
-// dp and the drafts. Lists state the clients of a run; those of December state them for each decode engine.
+// measurements. Clients of runs with the same recipe are a range. The names of recipes, or in December settings, give
+// the largest batch of a decode rank, its attention dp and the drafts. Lists state the clients of a run; those of
+// December state them for each decode engine.
 #include "orrery/validate/pool_recipes.hpp"
 
 #include <algorithm>

@@ -257,11 +257,11 @@ void set_dstack(const ServingRow& row, serving::EngineSettings& settings) {
 
 // ---- MLPerf ----
 
-// Its load generator runs in the process of the engine, and gives and gets tokens. TensorRT-LLM's engine is the one in
-// C++, which has no loop over sequences in Python.
-void set_mlperf(serving::EngineSettings& settings) {
-  settings.prompt_host = settings.token_host = settings.request_overhead = {};
-  if (settings.name == "tensorrt-llm") { settings.sequence_host = {}; }
+// Its load generator runs in the process of the engine, and gives and gets tokens. Offline nothing is streamed, and
+// TensorRT-LLM's engine in C++ has no loop over sequences in Python; a server's answers go through one.
+void set_mlperf(const ServingRow& row, serving::EngineSettings& settings) {
+  settings.prompt_host = settings.token_host = {};
+  if (settings.name == "tensorrt-llm" && row.load_kind == "offline") { settings.sequence_host = {}; }
 }
 
 }  // namespace
@@ -287,7 +287,7 @@ void set_launch(const ServingRow& row, std::string_view pool, const serving::Deg
   if (is_of_aiconfigurator(row)) { set_aiconfigurator(row, settings); }
   if (row.family == "splitwise_perf") { set_vllm_2023(row, settings); }
   set_dstack(row, settings);
-  if (row.family.starts_with("mlperf_inference")) { set_mlperf(settings); }
+  if (row.family.starts_with("mlperf_inference")) { set_mlperf(row, settings); }
   if (!is_of_inferencex(row)) { return; }
   const bool is_sglang = settings.name == "sglang";
   if (row.spec_method == "mtp") { set_drafts(row, degrees.attention_dp > 1, settings); }

@@ -33,8 +33,8 @@ PrefillLimits trtllm_prefill(const ServingRow& row) {
   return of({16, 16'384, grace_memory}, {2, 16'384, grace_memory});
 }
 
-// Where no list has the run: clients exceed the places of ranks with attention dp by up to 50 %, those of other engines
-// by up to 30 %.
+// Where no list has the run: the largest usual size that clients fill on every rank of attention dp; of other engines
+// the smallest that clients exceed by at most 30 %.
 std::int64_t usual_batch(const ServingRow& row, const serving::Degrees& degrees) {
   constexpr std::array<std::int64_t, 15> kSizes = {1, 2, 4, 8, 16, 32, 48, 64, 128, 192, 256, 384, 512, 768, 1024};
   const std::int64_t queues = std::max<std::int64_t>(1, degrees.replicas * degrees.attention_dp);

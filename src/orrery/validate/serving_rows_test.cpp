@@ -241,6 +241,21 @@ TEST(served, decode_engines_of_pools_have_the_batches_of_their_recipes) {
   EXPECT_FALSE(recipe_of("MI355X", "fp4", 8192, 1, 32, 563, "2026-03-23"));
 }
 
+// MLPerf's load generator exchanges tokens; offline no answer is streamed.
+TEST(served, runs_of_mlperf_have_no_text) {
+  ServingRow row = evaluated("TensorRT", "TensorRT 10.11", "B200");
+  row.family = "mlperf_inference_v5.1";
+  row.load_kind = "offline";
+  const auto offline = settings_of(row, "tensorrt-llm");
+  EXPECT_EQ(offline.prompt_host, Seconds());
+  EXPECT_EQ(offline.token_host, Seconds());
+  EXPECT_EQ(offline.sequence_host, Seconds());
+  row.load_kind = "poisson_rate";
+  const auto server = settings_of(row, "tensorrt-llm");
+  EXPECT_EQ(server.token_host, Seconds());
+  EXPECT_GT(server.sequence_host, Seconds());
+}
+
 // Splitwise's batches run in one iteration, without graphs.
 TEST(served, vllm_of_2023_launches_every_kernel) {
   ServingRow row = old_vllm(0);
