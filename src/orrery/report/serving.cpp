@@ -29,6 +29,7 @@ std::string latency_table(const Serving& s) {
   table.column("", Table::Align::left).column("mean").column("p50").column("p90").column("p99").column("max");
   add_times(table, "TTFT", s.ttft);
   add_times(table, "  in the queue", s.queue);
+  if (s.place) { add_times(table, "  for a place to decode", *s.place); }
   add_times(table, "  prefill and transfer", s.prefill);
   add_times(table, "TPOT", s.tpot);
   add_times(table, "E2E", s.e2e);
@@ -72,10 +73,12 @@ std::string stage_table(const Serving& s) {
     after += stage.place == "after-answer" ? stage.time.mean : 0.0;
   }
   constexpr double kLeast = 1e-9;  // of rounding
-  const double tokenisation = s.ttft.mean - s.request_overhead_s - before - s.queue.mean - s.prefill.mean;
+  const double place = s.place ? s.place->mean : 0.0;
+  const double tokenisation = s.ttft.mean - s.request_overhead_s - before - s.queue.mean - s.prefill.mean - place;
   if (s.request_overhead_s > 0) { add("request overhead", s.request_overhead_s, 0.0); }
   add_stages(table, s, "before-prefill");
   if (tokenisation > kLeast) { add("tokenisation", tokenisation, 0.0); }
+  if (s.place) { add("place on a decode engine", s.place->mean, s.place->p99); }
   add("queue of the engine", s.queue.mean, s.queue.p99);
   add("prefill and transfer", s.prefill.mean, s.prefill.p99);
   add("decode", s.e2e.mean - s.ttft.mean - after, 0.0);

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "orrery/config/json.hpp"
@@ -136,6 +138,7 @@ void add_serving(Node& json, const Serving& s) {
   config::add(json, "e2e_s", of_distribution(s.e2e));
   config::add(json, "queue_s", of_distribution(s.queue));
   config::add(json, "prefill_s", of_distribution(s.prefill));
+  if (s.place) { config::add(json, "place_s", of_distribution(*s.place)); }
   config::add_fields(json, {{"request_overhead_s", s.request_overhead_s},
                             {"transfer_s", s.transfer_s},
                             {"output_tokens_per_s", s.output_tokens_per_s},
@@ -256,9 +259,11 @@ std::string serving_timeline(const Serving& s) {
     const std::int64_t first = r.prefilled_by.value_or(r.engine);
     const double sent = spans.add_stages(s, "before-prefill", first, i, r.arrival_s);
     if (r.ready_s - sent > kLeast) { spans.add("tokenisation", first, i, sent, r.ready_s); }
-    if (r.scheduled_s > r.ready_s) { spans.add("queue", first, i, r.ready_s, r.scheduled_s); }
+    if (r.placed_s > r.asked_s) { spans.add("place", r.engine, i, r.asked_s, r.placed_s); }
+    const double queued = r.placed_s <= r.scheduled_s ? std::max(r.ready_s, r.placed_s) : r.ready_s;
+    if (r.scheduled_s > queued) { spans.add("queue", first, i, queued, r.scheduled_s); }
     spans.add("prefill", first, i, r.scheduled_s, r.prefilled_by ? r.prefilled_s : r.first_token_s);
-    if (r.prefilled_by) { spans.add("transfer", r.engine, i, r.prefilled_s, r.first_token_s); }
+    if (r.prefilled_by) { spans.add("transfer", r.engine, i, std::max(r.prefilled_s, r.placed_s), r.first_token_s); }
     if (r.output > 1) { spans.add("decode", r.engine, i, r.first_token_s, r.last_token_s); }
     spans.add_stages(s, "after-answer", r.engine, i, r.last_token_s);
     spans.add_stages(s, "between-turns", r.engine, i, r.answered_s);

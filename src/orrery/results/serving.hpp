@@ -34,6 +34,7 @@ struct ServedRequest {
   std::int64_t input = 0, cached = 0, engine = 0;
   std::optional<std::int64_t> prefilled_by;  // engine of a prefill pool
   double prefilled_s = 0;                    // when it had computed the prompt
+  double asked_s = 0, placed_s = 0;          // for a place on the other engine; when it had one
   std::int64_t output = 0, preemptions = 0;  // of all branches; tokens that were generated
   // Of the branch that ends last, whose TPOT is that of the request: its first token, and its tokens.
   double last_branch_first_token_s = 0;
@@ -131,6 +132,7 @@ struct Serving {
   std::int64_t requests = 0, measured = 0;  // measured: after the warm-up
   double duration_s = 0;                    // from the first arrival to the last answer
   Distribution ttft, tpot, e2e, queue, prefill;
+  std::optional<Distribution> place;              // with two pools: the wait for a place on a decode engine
   double request_overhead_s = 0, transfer_s = 0;  // parts of the mean TTFT
   double output_tokens_per_s = 0, total_tokens_per_s = 0, requests_per_s = 0, goodput_rps = 0;
   std::vector<ServiceLevel> slo;

@@ -283,6 +283,7 @@ class FleetSimulation {
     Front& decode = fronts_.back();
     const std::size_t i = decode.choose(r, 0, now);
     decode_of_[static_cast<std::size_t>(request)] = {static_cast<std::int32_t>(i), 0};
+    run_.outcomes[static_cast<std::size_t>(request)].asked = now;
     decode.begin_asking(i, r);
     decode.engine(i).arrive_for_place(request, now);
     woken_decode_.push_back(i);
@@ -292,6 +293,7 @@ class FleetSimulation {
   void take_placed(std::size_t engine, Ticks now) {
     for (const auto& [request, cached] : fronts_.back().engine(engine).take_placed()) {
       decode_of_[static_cast<std::size_t>(request)].cached = cached;
+      run_.outcomes[static_cast<std::size_t>(request)].placed = now;
       fronts_.back().end_asking(engine, load_.requests[static_cast<std::size_t>(request)]);
       if (pushes()) {
         fronts_.front().end_wait_for_place(

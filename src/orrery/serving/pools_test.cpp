@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "orrery/serving/request_times.hpp"
 #include "orrery/serving/test_cases.hpp"
 #include "orrery/serving/transfers.hpp"
 
@@ -28,6 +29,22 @@ TEST(Pools, a_first_token_waits_for_a_place_on_the_decode_engine) {
   const FleetRun full = pools.run(again);
   EXPECT_EQ(full.outcomes[0].first, free.outcomes[0].first);
   EXPECT_EQ(full.outcomes[1].first, full.outcomes[0].last + pools.options.transfer.latency);
+}
+
+// Parts of TTFT: the wait for a place is one of its own, before the prompt or after it.
+TEST(Pools, the_wait_for_a_place_is_a_part_of_ttft) {
+  for (const std::int64_t layers : {0, 10}) {
+    Pools pools;
+    pools.options.transfer.layers = layers;
+    pools.decode.settings.max_sequences = 1;
+    Workload load = load_of(2, 0.0, 100, 5, 1.0, 1);
+    const FleetRun run = pools.run(load);
+    const RequestTimes times = times_of(load.requests[1], run.outcomes[1], load.requests[1], run.outcomes[1], 0.0);
+    EXPECT_NEAR(times.queue + times.place + times.prefill, times.ttft, 1e-12);
+    const double asked = layers == 0 ? 30e-3 : 0.0;  // when both prompts are computed, or before
+    EXPECT_NEAR(times.place, seconds_of(run.outcomes[0].last) - asked, 1e-12);
+    EXPECT_NEAR(times.queue, 0.0, 1e-12);
+  }
 }
 
 // With layers that are sent as they are computed the place comes first: the second prompt begins when the first request

@@ -85,6 +85,7 @@ struct Outcome {
   std::int32_t engine = -1;
   std::int32_t prefilled_by = -1;  // engine that computed the prompt, if `engine` is another one
   Ticks prefilled = -1;            // when it had
+  Ticks asked = -1, placed = -1;   // for a place on a decode engine of another pool; it had one
   std::int32_t joined_by = -1;     // with branches: the sequence whose end is that of the request
   bool refused = false;            // by the admission limit: it never runs
   bool cut = false;                // a branch that the answer did not wait for

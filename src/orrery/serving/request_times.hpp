@@ -12,6 +12,7 @@ namespace orrery::serving {
 
 // In seconds.
 struct RequestTimes {
+  double place = 0;  // the wait for a place on a decode engine of another pool
   double queue = 0, prefill = 0, ttft = 0, tpot = 0, e2e = 0;
 
   // Of a metric of a service level.
@@ -24,8 +25,10 @@ struct RequestTimes {
 [[nodiscard]] inline RequestTimes times_of(const Request& request, const Outcome& outcome, const Request& ending,
                                            const Outcome& end, double overhead) {
   RequestTimes times;
-  times.queue = seconds_of(outcome.scheduled - outcome.ready);
-  times.prefill = seconds_of(outcome.first - outcome.scheduled);
+  times.place = seconds_of(outcome.placed - outcome.asked);
+  const bool is_before = outcome.placed <= outcome.scheduled;  // the prompt
+  times.queue = seconds_of(outcome.scheduled - outcome.ready) - (is_before ? times.place : 0.0);
+  times.prefill = seconds_of(outcome.first - outcome.scheduled) - (is_before ? 0.0 : times.place);
   times.ttft = seconds_of(outcome.first - request.arrival) + overhead;
   times.e2e = seconds_of(outcome.answered - request.arrival) + overhead;
   const auto later = static_cast<double>(ending.output - 1);

@@ -36,6 +36,8 @@ results::ServedRequest served_request(const Workload& load, const FleetRun& run,
   if (outcome.prefilled_by >= 0) {
     served.prefilled_by = outcome.prefilled_by;
     served.prefilled_s = seconds_of(outcome.prefilled);
+    served.asked_s = seconds_of(outcome.asked);
+    served.placed_s = seconds_of(outcome.placed);
   }
   const auto add = [&](std::size_t sequence) {
     const Outcome& one = run.outcomes[sequence];
@@ -218,7 +220,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
                const SummaryOptions& options) {
   const auto count = static_cast<std::size_t>(load.arriving());
   const std::size_t skipped = warm_up_requests(count, options.warm_up);
-  std::vector<double> ttft, tpot, e2e, queue, prefill;
+  std::vector<double> ttft, tpot, e2e, queue, prefill, place;
   double prompts = 0, cached = 0, outputs = 0, inputs = 0;
   std::int64_t good = 0;
   std::vector<std::int64_t> attained(result.slo.size());
@@ -244,6 +246,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
     e2e.push_back(times.e2e);
     queue.push_back(times.queue);
     prefill.push_back(times.prefill);
+    place.push_back(times.place);
     if (ending.output > 1) { tpot.push_back(times.tpot); }
     prompts += static_cast<double>(request.input);
     cached += static_cast<double>(outcome.cached);
@@ -267,6 +270,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   result.e2e = distribution_of(std::move(e2e));
   result.queue = distribution_of(std::move(queue));
   result.prefill = distribution_of(std::move(prefill));
+  if (pools.size() > 1) { result.place = distribution_of(std::move(place)); }
   result.request_overhead_s = options.request_overhead_s;
   const double served = static_cast<double>(static_cast<std::int64_t>(count) - run.refused);
   result.transfer_s = run.transfer_s / served;
