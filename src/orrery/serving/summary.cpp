@@ -216,11 +216,39 @@ results::Distribution distribution_of(std::vector<double> values) {
   return d;
 }
 
+namespace {
+
+// Times of measured requests.
+class Latencies {
+ public:
+  void add(const RequestTimes& times, bool has_tpot) {
+    ttft_.push_back(times.ttft);
+    e2e_.push_back(times.e2e);
+    queue_.push_back(times.queue);
+    prefill_.push_back(times.prefill);
+    place_.push_back(times.place);
+    if (has_tpot) { tpot_.push_back(times.tpot); }
+  }
+  void move_to(results::Serving& result, bool has_places) {
+    result.ttft = distribution_of(std::move(ttft_));
+    result.tpot = distribution_of(std::move(tpot_));
+    result.e2e = distribution_of(std::move(e2e_));
+    result.queue = distribution_of(std::move(queue_));
+    result.prefill = distribution_of(std::move(prefill_));
+    if (has_places) { result.place = distribution_of(std::move(place_)); }
+  }
+
+ private:
+  std::vector<double> ttft_, tpot_, e2e_, queue_, prefill_, place_;
+};
+
+}  // namespace
+
 void summarise(results::Serving& result, const Workload& load, const std::vector<Pool>& pools, const FleetRun& run,
                const SummaryOptions& options) {
   const auto count = static_cast<std::size_t>(load.arriving());
   const std::size_t skipped = warm_up_requests(count, options.warm_up);
-  std::vector<double> ttft, tpot, e2e, queue, prefill, place;
+  Latencies latencies;
   double prompts = 0, cached = 0, outputs = 0, inputs = 0;
   std::int64_t good = 0;
   std::vector<std::int64_t> attained(result.slo.size());
@@ -242,12 +270,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
     if (options.each) { result.each.push_back(served_request(load, run, i, last)); }
     if (i < skipped) { continue; }
     const RequestTimes times = times_of(request, outcome, ending, end, options.request_overhead_s);
-    ttft.push_back(times.ttft);
-    e2e.push_back(times.e2e);
-    queue.push_back(times.queue);
-    prefill.push_back(times.prefill);
-    place.push_back(times.place);
-    if (ending.output > 1) { tpot.push_back(times.tpot); }
+    latencies.add(times, ending.output > 1);
     prompts += static_cast<double>(request.input);
     cached += static_cast<double>(outcome.cached);
     bool all = true;
@@ -265,12 +288,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   result.measured = static_cast<std::int64_t>(count - skipped);
   const double measured = static_cast<double>(result.measured);
   result.duration_s = seconds_of(run.end - first);
-  result.ttft = distribution_of(std::move(ttft));
-  result.tpot = distribution_of(std::move(tpot));
-  result.e2e = distribution_of(std::move(e2e));
-  result.queue = distribution_of(std::move(queue));
-  result.prefill = distribution_of(std::move(prefill));
-  if (pools.size() > 1) { result.place = distribution_of(std::move(place)); }
+  latencies.move_to(result, pools.size() > 1);
   result.request_overhead_s = options.request_overhead_s;
   const double served = static_cast<double>(static_cast<std::int64_t>(count) - run.refused);
   result.transfer_s = run.transfer_s / served;
