@@ -99,7 +99,7 @@ std::int64_t Engine::free_after(const Waiting& waiting, const Offer& offer) cons
     return std::min(free, shape_.blocks - others - whole);
   }
   if (settings_.reserve != Reserve::estimate || (running() == 0 && coming_.empty())) { return free; }
-  const double rest =
+  const auto rest =
       static_cast<double>(ungenerated_ - decodes_ * step_ + coming_outputs_ + outputs_of(request) - waiting.generated);
   const auto positions = static_cast<double>(need * settings_.block_tokens);
   const double wanted = positions + settings_.reserve_ratio * rest, left = static_cast<double>(free_positions());

@@ -41,7 +41,7 @@ std::int64_t usual_batch(const ServingRow& row, const serving::Degrees& degrees)
   const double clients = row.load.value_or(0.0) / static_cast<double>(queues);
   constexpr double kMore = 1.3;
   for (std::size_t i = 0; i + 1 < kSizes.size(); ++i) {
-    const double size = static_cast<double>(kSizes[i]), next = static_cast<double>(kSizes[i + 1]);
+    const auto size = static_cast<double>(kSizes[i]), next = static_cast<double>(kSizes[i + 1]);
     if (degrees.attention_dp > 1 ? clients < next : clients <= kMore * size) { return kSizes[i]; }
   }
   return kSizes.back();
