@@ -105,9 +105,10 @@ class Engine {
   // store; lost if it is preempted. Call wake() when all requests of a moment have arrived.
   void arrive(std::int64_t request, Ticks now, std::int64_t retrieved = 0);
   // Puts a request in the queue whose prompt a prefill engine computes: it waits for a place and blocks, without
-  // occupying the engine. When it has both, it is in placed().
+  // occupying the engine. When it has both, take_placed() has it.
   void arrive_for_place(std::int64_t request, Ticks now);
-  // All of its keys and values have come to its place, and its first token is generated: it joins the next iteration.
+  // All of its keys and values have come to its place, and its first token is generated: it joins the next iteration
+  // that has a token for it.
   void receive(std::int64_t request);
   void wake(Ticks now);
   // The keys and values of a request that left with its first token are on another engine: its blocks are free. Call

@@ -355,8 +355,10 @@ class FleetSimulation {
       }
     }
     settle(due.at);
-    if (is_last && fronts_.size() > 1) { take_placed(i, due.at); }
-    if (fronts_.size() > 1) { wake(due.at); }
+    if (fronts_.size() > 1) {
+      if (is_last) { take_placed(i, due.at); }
+      wake(due.at);
+    }
     front.switch_off_if_idle(i, due.at);
     schedule(front, i);
     constexpr std::int64_t kOften = 1 << 16;
