@@ -127,6 +127,26 @@ TEST(ServingTimeline, has_the_prompt_on_the_engine_that_computes_it) {
   EXPECT_TRUE(has(text, R"("name":"decode","ph":"X","pid":0,)"));
 }
 
+// A place is given before the prompt, from 2.5 to 2.75 s, or after it, from 3.5 to 3.75 s.
+TEST(ServingTimeline, has_the_wait_for_a_place_before_the_prompt_or_after_it) {
+  results::Serving s = one_request();
+  results::ServedRequest& r = s.each[0];
+  r.prefilled_by = 2;
+  r.prefilled_s = 3.5;
+  r.asked_s = 2.5;
+  r.placed_s = 2.75;
+  const std::string before = serving_timeline(s);
+  EXPECT_TRUE(has(before, R"("name":"place","ph":"X","pid":0,"tid":1,"ts":2500000.000,"dur":250000.000})"));
+  EXPECT_TRUE(has(before, R"("name":"queue","ph":"X","pid":2,"tid":1,"ts":2750000.000,"dur":250000.000})"));
+  EXPECT_TRUE(has(before, R"("name":"transfer","ph":"X","pid":0,"tid":1,"ts":3500000.000,"dur":500000.000})"));
+  r.asked_s = 3.5;
+  r.placed_s = 3.75;
+  const std::string after = serving_timeline(s);
+  EXPECT_TRUE(has(after, R"("name":"place","ph":"X","pid":0,"tid":1,"ts":3500000.000,"dur":250000.000})"));
+  EXPECT_TRUE(has(after, R"("name":"queue","ph":"X","pid":2,"tid":1,"ts":2500000.000,"dur":500000.000})"));
+  EXPECT_TRUE(has(after, R"("name":"transfer","ph":"X","pid":0,"tid":1,"ts":3750000.000,"dur":250000.000})"));
+}
+
 TEST(ServingCsv, has_the_tokens_of_the_branch_that_ends_last) {
   results::Serving s = one_request();
   s.each.push_back({});
