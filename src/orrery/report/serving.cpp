@@ -1,5 +1,7 @@
 #include "orrery/report/serving.hpp"
 
+#include <cmath>
+
 #include <fmt/format.h>
 
 #include "orrery/config/units_text.hpp"
@@ -24,16 +26,51 @@ std::string per_gpu(double rate, std::int64_t gpus) {
   return fmt::format("{:.4g} tokens/s ({:.4g} per GPU)", rate, rate / static_cast<double>(gpus));
 }
 
+// Stages of a request before the engines.
+double before_engines(const Serving& s) {
+  double before = 0;
+  for (const auto& stage : s.stages) { before += stage.place == "before-prefill" ? stage.time.mean : 0.0; }
+  return before;
+}
+
+// Indented rows are parts of TTFT, in the order of a request; their means add up to its mean.
 std::string latency_table(const Serving& s) {
   Table table;
   table.column("", Table::Align::left).column("mean").column("p50").column("p90").column("p99").column("max");
   add_times(table, "TTFT", s.ttft);
+  const auto add_mean = [&](const char* name, double mean) {
+    if (mean > 0) { table.row({name, time(mean), "", "", "", ""}); }
+  };
+  add_mean("  request overhead", s.request_overhead_s);
+  add_mean("  stages", before_engines(s));
+  add_mean("  tokenisation", s.tokenisation_s);
   add_times(table, "  in the queue", s.queue);
   if (s.place) { add_times(table, "  for a place to decode", *s.place); }
-  add_times(table, "  prefill and transfer", s.prefill);
+  add_times(table, "  prefill", s.prefill);
+  if (s.transfer) { add_times(table, "  transfer", *s.transfer); }
   add_times(table, "TPOT", s.tpot);
   add_times(table, "E2E", s.e2e);
   return table.text();
+}
+
+// Parts of the time between tokens, in percent: those that are not nothing.
+std::string token_time_lines(const Serving& s) {
+  if (!s.token_time) { return {}; }
+  const results::TokenTime& t = *s.token_time;
+  std::vector<std::string> parts;
+  const auto add = [&](const char* name, double time) {
+    constexpr double kLeast = 0.0005;  // 0.1 %, rounded
+    if (std::abs(time / t.mean_s) >= kLeast) { parts.push_back(fmt::format("{} {}", name, percent(time / t.mean_s))); }
+  };
+  add("GEMMs (weights)", t.gemms_s);
+  add("attention (KV cache)", t.attention_s);
+  add("other kernels", t.others_s);
+  add("collectives", t.collectives_s);
+  add("draft model", t.drafts_s);
+  add("host", t.host_s);
+  add("prompts of other requests", t.prompts_s);
+  add("waits", t.waits_s);
+  return wrapped_list("TPOT parts  ", parts);
 }
 
 std::string pool_table(const Serving& s) {
@@ -67,20 +104,15 @@ std::string stage_table(const Serving& s) {
   const auto add = [&](const char* name, double mean, double p99) {
     table.row({name, "", "", "", "", "", time(mean), p99 > 0 ? time(p99) : "", percent(mean / s.e2e.mean)});
   };
-  double before = 0, after = 0;
-  for (const auto& stage : s.stages) {
-    before += stage.place == "before-prefill" ? stage.time.mean : 0.0;
-    after += stage.place == "after-answer" ? stage.time.mean : 0.0;
-  }
-  constexpr double kLeast = 1e-9;  // of rounding
-  const double place = s.place ? s.place->mean : 0.0;
-  const double tokenisation = s.ttft.mean - s.request_overhead_s - before - s.queue.mean - s.prefill.mean - place;
+  double after = 0;
+  for (const auto& stage : s.stages) { after += stage.place == "after-answer" ? stage.time.mean : 0.0; }
   if (s.request_overhead_s > 0) { add("request overhead", s.request_overhead_s, 0.0); }
   add_stages(table, s, "before-prefill");
-  if (tokenisation > kLeast) { add("tokenisation", tokenisation, 0.0); }
+  if (s.tokenisation_s > 0) { add("tokenisation", s.tokenisation_s, 0.0); }
   if (s.place) { add("place on a decode engine", s.place->mean, s.place->p99); }
   add("queue of the engine", s.queue.mean, s.queue.p99);
-  add("prefill and transfer", s.prefill.mean, s.prefill.p99);
+  add("prefill", s.prefill.mean, s.prefill.p99);
+  if (s.transfer) { add("transfer", s.transfer->mean, s.transfer->p99); }
   add("decode", s.e2e.mean - s.ttft.mean - after, 0.0);
   add_stages(table, s, "after-answer");
   add_stages(table, s, "between-turns");
@@ -189,7 +221,7 @@ std::string serving_text(const Serving& s, TextStyle style) {
   text += fmt::format("Load        {}; {}, {} measured, in {}\n", s.load, counted(s.requests, "request"),
                       grouped(s.measured), time(s.duration_s));
   for (const auto& warning : s.warnings) { text += wrapped("warning: ", warning); }
-  text += "\n" + latency_table(s) + "\n";
+  text += "\n" + latency_table(s) + "\n" + token_time_lines(s);
   text += fmt::format("Output      {}\n", per_gpu(s.output_tokens_per_s, s.gpus));
   text += fmt::format("Total       {}\n", per_gpu(s.total_tokens_per_s, s.gpus));
   text +=

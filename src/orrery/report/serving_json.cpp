@@ -19,6 +19,18 @@ Node of_distribution(const Distribution& d) {
   return config::json_object({{"mean", d.mean}, {"p50", d.p50}, {"p90", d.p90}, {"p99", d.p99}, {"max", d.max}});
 }
 
+Node of_token_time(const results::TokenTime& t) {
+  return config::json_object({{"mean", t.mean_s},
+                              {"gemms", t.gemms_s},
+                              {"attention", t.attention_s},
+                              {"other_kernels", t.others_s},
+                              {"collectives", t.collectives_s},
+                              {"draft_model", t.drafts_s},
+                              {"host", t.host_s},
+                              {"prompts", t.prompts_s},
+                              {"waits", t.waits_s}});
+}
+
 Node of_autoscale(const results::ServingAutoscale& a) {
   return config::json_object({{"least_engines", a.least},
                               {"most_engines", a.most},
@@ -139,8 +151,10 @@ void add_serving(Node& json, const Serving& s) {
   config::add(json, "queue_s", of_distribution(s.queue));
   config::add(json, "prefill_s", of_distribution(s.prefill));
   if (s.place) { config::add(json, "place_s", of_distribution(*s.place)); }
+  if (s.transfer) { config::add(json, "transfer_s", of_distribution(*s.transfer)); }
+  if (s.token_time) { config::add(json, "token_time_s", of_token_time(*s.token_time)); }
   config::add_fields(json, {{"request_overhead_s", s.request_overhead_s},
-                            {"transfer_s", s.transfer_s},
+                            {"tokenisation_s", s.tokenisation_s},
                             {"output_tokens_per_s", s.output_tokens_per_s},
                             {"total_tokens_per_s", s.total_tokens_per_s},
                             {"requests_per_s", s.requests_per_s},

@@ -119,6 +119,20 @@ struct ServingGrowth {
   [[nodiscard]] bool is_certain() const { return is_burst || (part > 0.02 && part > 3.0 * chance); }
 };
 
+// Where the time between two tokens of a sequence goes: means over all tokens after the first one of each sequence,
+// which add up to `mean_s`.
+struct TokenTime {
+  double mean_s = 0;
+  double gemms_s = 0;        // of decode steps, experts included: mostly the time to read weights
+  double attention_s = 0;    // mostly the time to read the cache
+  double others_s = 0;       // norms, activations, sampling
+  double collectives_s = 0;  // and transfers between pipeline stages
+  double drafts_s = 0;       // the draft model of speculation
+  double host_s = 0;         // that the device waits for
+  double prompts_s = 0;      // prompts that are computed in the same iterations, or between them
+  double waits_s = 0;        // preemption; tokens that the server has not sent yet
+};
+
 struct Serving {
   std::string model, cluster, load;
   bool sessions = false;  // a rate counts sessions
@@ -132,8 +146,10 @@ struct Serving {
   std::int64_t requests = 0, measured = 0;  // measured: after the warm-up
   double duration_s = 0;                    // from the first arrival to the last answer
   Distribution ttft, tpot, e2e, queue, prefill;
-  std::optional<Distribution> place;              // with two pools: the wait for a place on a decode engine
-  double request_overhead_s = 0, transfer_s = 0;  // parts of the mean TTFT
+  // With two pools: the wait for a place on a decode engine, and from the prompt's end to the first decode step.
+  std::optional<Distribution> place, transfer;
+  double request_overhead_s = 0, tokenisation_s = 0;  // parts of the mean TTFT, as are stages before the engines
+  std::optional<TokenTime> token_time;                // none: no sequence has a second token
   double output_tokens_per_s = 0, total_tokens_per_s = 0, requests_per_s = 0, goodput_rps = 0;
   std::vector<ServiceLevel> slo;
   double mean_in_system = 0;

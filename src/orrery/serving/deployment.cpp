@@ -11,6 +11,7 @@
 #include "orrery/parallel/plan_checker.hpp"
 #include "orrery/serving/slo_watch.hpp"
 #include "orrery/serving/summary.hpp"
+#include "orrery/serving/token_time.hpp"
 
 namespace orrery::serving {
 
@@ -349,7 +350,7 @@ void add_stage_results(results::Serving& result, const Deployment& deployment) {
 
 std::vector<std::string> not_modelled(const Deployment& deployment) {
   std::vector<std::string> list = {
-      "sampling parameters, tokenisation and HTTP beyond a constant per request (5 to 100 ms under load)",
+      "sampling parameters; HTTP beyond a constant per request (5 to 100 ms under load)",
       "sequences of different lengths in one attention kernel (all take the mean length: below 5 %)",
       "generated tokens that later requests find in the prefix cache"};
   if (deployment.model.has_experts()) { list.emplace_back("skewed routing of experts (0 to 30 % of decode)"); }
@@ -495,8 +496,10 @@ Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
   const std::vector<Pool> pools = deployment.fleet_pools();
   auto run = run_fleet(load, pools, deployment.fleet);
   if (!run) { return tl::make_unexpected(run.error()); }
-  return result_of(deployment, load, pools, *run, slo,
-                   {warm_up, deployment.request_overhead_s, each, deployment.fleet.stations});
+  results::Serving result = result_of(deployment, load, pools, *run, slo,
+                                      {warm_up, deployment.request_overhead_s, each, deployment.fleet.stations});
+  result.token_time = token_time_of(deployment, load, *run);
+  return result;
 }
 
 Result<WatchedRun> simulate_watched(const Deployment& deployment, Workload& load,

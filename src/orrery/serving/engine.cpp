@@ -349,6 +349,35 @@ void Engine::commit_decodes(std::int64_t steps) {
   totals_.generated += steps * (settings_.scheduler == Scheduler::static_batch ? static_alive_ : decodes_);
 }
 
+// Of the iterations in progress, which take `time`, before they are counted. Requests from prefill engines that join
+// one decode like the others.
+void Engine::note_decodes(double time) {
+  const bool mixed = work_ == Work::mixed;
+  const double steps = real(steps_);
+  std::int64_t joining = 0, joined_contexts = 0;
+  if (mixed && coming_outputs_ > 0) {
+    for (const Planned& planned : planned_) {
+      const Sequence& s = slots_[planned.slot];
+      if (s.coming_outputs == 0) { continue; }
+      ++joining;
+      joined_contexts += s.computed + 1;
+    }
+  }
+  const double alive = real(settings_.scheduler == Scheduler::static_batch ? static_alive_ : decodes_ + joining);
+  const bool pauses = mixed && !with_decodes_;
+  if (pauses) { totals_.paused_token_seconds += real(decodes_) * time; }
+  const std::int64_t decoding = pauses ? joining : decodes_ + joining;
+  if (decoding == 0) { return; }
+  const auto sequences = static_cast<std::size_t>(decoding);
+  if (sequences >= totals_.decodes.size()) { totals_.decodes.resize(sequences + 1); }
+  DecodeUse& use = totals_.decodes[sequences];
+  const bool has_prompts = mixed && joining < std::ssize(planned_);
+  (has_prompts ? use.mixed_steps : use.steps) += steps;
+  (has_prompts ? use.mixed_token_seconds : use.token_seconds) += alive * time;
+  use.contexts += real(joined_contexts);
+  if (!pauses) { use.contexts += steps * (real(contexts_) + 0.5 * (steps + 1.0) * real(decodes_)); }
+}
+
 // The server sends the tokens of an iteration when it has sent all before: after each, its end is max(end, end of the
 // iteration) + its tokens' time. Iterations of a jump become longer, so that the first or the last one decides.
 void Engine::stream(std::int64_t steps, std::int64_t tokens) {
@@ -373,6 +402,7 @@ void Engine::advance() {
   totals_.busy_s += time;
   totals_.running_integral += time * static_cast<double>(running());
   note_blocks(now);
+  note_decodes(time);
   const bool mixed = work_ == Work::mixed;
   const bool is_static = settings_.scheduler == Scheduler::static_batch;
   stream(steps_, mixed ? sampling_ : is_static ? static_alive_ : decodes_);

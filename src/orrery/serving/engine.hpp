@@ -43,6 +43,14 @@ struct CacheTier {
   Ticks latency = 0;        // of a request's load; those of several requests overlap
 };
 
+// Iterations in which the same number of sequences decode, alone or with parts of prompts. A token-second is a second
+// of one of these sequences.
+struct DecodeUse {
+  double steps = 0, mixed_steps = 0;  // mixed: with parts of prompts
+  double contexts = 0;                // sum over iterations of the sum of contexts, new tokens included
+  double token_seconds = 0, mixed_token_seconds = 0;
+};
+
 // Sums over a run of one engine. Integrals are over time, in seconds.
 struct EngineTotals {
   std::int64_t iterations = 0, mixed_iterations = 0, events = 0;
@@ -58,6 +66,8 @@ struct EngineTotals {
   std::int64_t loads = 0;                          // of requests that waited for blocks
   double load_wait_s = 0;                          // sum of these waits
   Headroom headroom;
+  std::vector<DecodeUse> decodes;   // [sequences that decode]
+  double paused_token_seconds = 0;  // of sequences that decode, while an iteration has prompts only
 };
 
 enum class Jumps : std::uint8_t { aggregated, stepped };
@@ -289,6 +299,7 @@ class Engine {
   // Blocks that the next `steps` decode steps take.
   [[nodiscard]] std::int64_t grown_blocks(std::int64_t steps) const;
   void commit_decodes(std::int64_t steps);
+  void note_decodes(double time);
   void stream(std::int64_t steps, std::int64_t tokens);
   void finish_chunks();
   void join(std::uint32_t slot);

@@ -417,8 +417,7 @@ class FleetSimulation {
     const auto from = static_cast<std::size_t>(outcome.prefilled_by),
                to = static_cast<std::size_t>(decode_of_[i].engine);
     const std::int64_t positions = load_.requests[i].input - decode_of_[i].cached;
-    const Ticks at = transfers_.begin(request, positions, from, to, outcome.scheduled, now);
-    run_.transfer_s += seconds_of(at - now);
+    transfers_.begin(request, positions, from, to, outcome.scheduled, now);
   }
 
   void take_transfers(Ticks now) {

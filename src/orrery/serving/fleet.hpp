@@ -72,7 +72,6 @@ struct FleetRun {
   std::int64_t refused = 0;
   double store_peak = 0;     // part of the shared store that was in use
   double store_busy_s = 0;   // of its links
-  double transfer_s = 0;     // exposed transfers, sum over requests
   double transferred_s = 0;  // in which links were in use, sum over transfers
   bool stopped = false;      // by stops_after
 };

@@ -18,6 +18,12 @@ namespace {
 constexpr std::int64_t kFirstContext = 2;      // of the decode step of a prompt of one token
 constexpr std::int64_t kLongPrompt = 1 << 17;  // to find windows of attention
 
+// The part that a kernel belongs to.
+Seconds& part_of(DecodeParts& parts, hardware::KernelKind kind) {
+  if (kind == hardware::KernelKind::gemm) { return parts.gemms; }
+  return kind == hardware::KernelKind::attention ? parts.attention : parts.others;
+}
+
 bool is_attention(const parallel::Item& item) {
   return item.kernel() != nullptr && item.kernel()->kernel.kind == hardware::KernelKind::attention;
 }
@@ -65,6 +71,20 @@ std::int64_t above(std::int64_t tokens) {
 }
 
 }  // namespace
+
+DecodeParts& DecodeParts::operator+=(const DecodeParts& other) {
+  gemms += other.gemms;
+  attention += other.attention;
+  others += other.others;
+  collectives += other.collectives;
+  drafts += other.drafts;
+  host += other.host;
+  return *this;
+}
+
+DecodeParts DecodeParts::operator*(double factor) const {
+  return {factor * gemms, factor * attention, factor * others, factor * collectives, factor * drafts, factor * host};
+}
 
 ProgramPrice::ProgramPrice(const workload::Model& model, const hardware::Cluster& cluster, const hardware::Stack& stack,
                            const parallel::Job& job, const parallel::Plan& plan, const PriceOptions& options)
@@ -131,17 +151,23 @@ Seconds ProgramPrice::kernel_time(std::string_view name, parallel::KernelLaunch 
 void ProgramPrice::add_stage(Table& table, const parallel::Program& program, const parallel::ChunkProgram& chunk) {
   const auto time_of = [&](const parallel::Block& block, bool decodes, double repeat) {
     Seconds time;
+    DecodeParts parts;
     for (const auto& item : block.items) {
       if (const auto* launch = item.kernel()) {
         if (decodes && launch->growth != workload::Growth{}) {
           table.cores.push_back({verifying(*launch, options_.drafts), repeat});
         } else if (decodes || !is_attention(item)) {
-          time += kernel_time(item.name, *launch);
+          const Seconds own = kernel_time(item.name, *launch);
+          time += own;
+          part_of(parts, launch->kernel.kind) += own;
         }
       } else if (const auto* call = item.collective()) {
-        time += parallel::price_call(call->call, fabric_, program.mesh, &collectives_);
+        const Seconds own = parallel::price_call(call->call, fabric_, program.mesh, &collectives_);
+        time += own;
+        parts.collectives += own;
       }
     }
+    if (decodes) { table.parts += parts * repeat; }
     // Prompts run kernel by kernel; decode steps mostly as one captured graph.
     const Seconds host = decodes ? block.launch : parallel::host_time(block, stack_);
     return repeat * max(time, host);
@@ -189,6 +215,7 @@ ProgramPrice::Table& ProgramPrice::table(std::int64_t per_rank) {
     }
     table.linear += hops;
     table.decode += hops;
+    table.parts.collectives += hops;
   }
   if (index >= found_.size()) { found_.resize(index + 1); }
   found_[index] = &table;
@@ -287,6 +314,21 @@ DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
   }
   line.at += of_token(waits);
   return line;
+}
+
+// The host has what is left: launches that the device waits for, and its work for each sequence and its drafts.
+DecodeParts ProgramPrice::decode_parts(std::int64_t sequences, std::int64_t contexts) {
+  const std::int64_t rows = per_rank(sequences), width = 1 + options_.drafts;
+  const std::int64_t size = captured_size(rows, options_.largest_graph);
+  DecodeParts parts = table(width * size).parts;
+  parts.gemms -= padding_of(rows, size, width);
+  parts.attention += Seconds(seconds_of(core_line(sequences, contexts).at(contexts)));
+  if (options_.drafts > 0) {
+    parts.drafts = real(options_.drafts) * draft_time(rows, size);
+    parts = parts * (1.0 / options_.tokens_per_step);
+  }
+  parts.host = max(Seconds(0), Seconds(seconds_of(decode(sequences, contexts).at)) - parts.sum());
+  return parts;
 }
 
 // ---- prompts ----

@@ -57,6 +57,20 @@ struct PriceOptions {
   bool routes_padding = false;  // rows that pad a decode step to a captured size use experts as tokens do
 };
 
+// Where the time of a decode iteration goes. Of one token, where drafts make an iteration generate several.
+struct DecodeParts {
+  Seconds gemms;        // of experts, too: mostly the time to read weights
+  Seconds attention;    // mostly the time to read the cache
+  Seconds others;       // norms, activations, sampling
+  Seconds collectives;  // and transfers between pipeline stages
+  Seconds drafts;       // the draft model
+  Seconds host;         // that the device waits for
+
+  [[nodiscard]] Seconds sum() const { return gemms + attention + others + collectives + drafts + host; }
+  DecodeParts& operator+=(const DecodeParts& other);
+  [[nodiscard]] DecodeParts operator*(double factor) const;
+};
+
 // What one engine runs on.
 struct EngineMemory {
   Bytes weights, activations;  // of the fullest rank; activations of an iteration with the most tokens
@@ -72,6 +86,9 @@ class ProgramPrice final : public StepPrice {
 
   [[nodiscard]] DecodeLine decode(std::int64_t sequences, std::int64_t contexts) override;
   [[nodiscard]] Ticks mixed(const MixedStep& step) override;
+
+  // Of decode(sequences, contexts).at: their sum.
+  [[nodiscard]] DecodeParts decode_parts(std::int64_t sequences, std::int64_t contexts);
 
   [[nodiscard]] EngineMemory memory(std::int64_t most_tokens);
   [[nodiscard]] const network::Fabric& fabric() const { return fabric_; }
@@ -92,6 +109,7 @@ class ProgramPrice final : public StepPrice {
   struct Table {
     Seconds linear, decode, head;  // without attention over the cache; linear and decode without the head
     Seconds decode_experts;        // the same of decode
+    DecodeParts parts;             // of decode and head; no part of a host is known yet
     Seconds launches;              // by the host, of a decode step that is not captured
     Seconds experts;  // of linear: grouped GEMMs and what is next to them, whose tokens come from all ranks
     std::vector<Core> cores;

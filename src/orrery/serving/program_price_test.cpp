@@ -1,5 +1,6 @@
 #include "orrery/serving/program_price.hpp"
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <utility>
@@ -65,6 +66,25 @@ RC_GTEST_PROP(ProgramPrice, lines_of_decode_steps_are_the_prices_of_their_steps,
     if (later > line.last) { continue; }
     RC_ASSERT(price.decode(sequences, later).at == line.at + line.per_token * (later - contexts));
   }
+}
+
+// Parts of a decode step: none is negative, and they are its time.
+RC_GTEST_PROP(ProgramPrice, parts_of_decode_steps_are_their_time, ()) {
+  EngineSettings settings = profile(*rc::gen::element("vllm-v1", "sglang"));
+  settings.largest_graph = *rc::gen::element(0, 5, 512);
+  settings.speculative_tokens = *rc::gen::element(0, 3);
+  const auto degrees = *rc::gen::element(degrees_of(1, 1, 1), degrees_of(2, 2, 1), degrees_of(1, 1, 2));
+  const auto engine = built(*rc::gen::element("llama-3.1-8b", "qwen3-30b-a3b"), settings, degrees);
+  ProgramPrice& price = engine->pool->price();
+  const auto sequences = *rc::gen::inRange<std::int64_t>(1, 40);
+  const std::int64_t contexts = sequences * *rc::gen::inRange<std::int64_t>(1, 40000);
+  const DecodeParts parts = price.decode_parts(sequences, contexts);
+  const double time = seconds_of(price.decode(sequences, contexts).at);
+  RC_ASSERT(std::abs(parts.sum().value() - time) < 1e-9 * time);
+  for (const Seconds part : {parts.gemms, parts.attention, parts.others, parts.collectives, parts.drafts, parts.host}) {
+    RC_ASSERT(part >= Seconds(0));
+  }
+  RC_ASSERT((parts.drafts > Seconds(0)) == (settings.speculative_tokens > 0));
 }
 
 // Engines that send rows of padding to experts are never faster, and no step of more sequences is cheaper by more than

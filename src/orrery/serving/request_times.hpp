@@ -12,8 +12,11 @@ namespace orrery::serving {
 
 // In seconds.
 struct RequestTimes {
-  double place = 0;  // the wait for a place on a decode engine of another pool
-  double queue = 0, prefill = 0, ttft = 0, tpot = 0, e2e = 0;
+  double before = 0;  // stages before the engines, and tokenisation
+  double place = 0;   // the wait for a place on a decode engine of another pool
+  double queue = 0, prefill = 0;
+  double transfer = 0;  // to that engine, until its next iteration starts
+  double ttft = 0, tpot = 0, e2e = 0;
 
   // Of a metric of a service level.
   [[nodiscard]] double of(std::string_view metric) const {
@@ -28,7 +31,10 @@ struct RequestTimes {
   times.place = seconds_of(outcome.placed - outcome.asked);
   const bool is_before = outcome.placed <= outcome.scheduled;  // the prompt
   times.queue = seconds_of(outcome.scheduled - outcome.ready) - (is_before ? times.place : 0.0);
-  times.prefill = seconds_of(outcome.first - outcome.scheduled) - (is_before ? 0.0 : times.place);
+  const bool is_sent = outcome.prefilled_by >= 0;
+  times.before = seconds_of(outcome.ready - request.arrival);
+  times.prefill = seconds_of((is_sent ? outcome.prefilled : outcome.first) - outcome.scheduled);
+  if (is_sent) { times.transfer = seconds_of(outcome.first - outcome.prefilled) - (is_before ? 0.0 : times.place); }
   times.ttft = seconds_of(outcome.first - request.arrival) + overhead;
   times.e2e = seconds_of(outcome.answered - request.arrival) + overhead;
   const auto later = static_cast<double>(ending.output - 1);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "orrery/config/units_text.hpp"
+#include "orrery/core/integers.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/serving/request_times.hpp"
 
@@ -65,6 +66,16 @@ results::ServedRequest refused_request(const Request& request) {
 // The part of requests that must be within a limit on a percentile, if those that are refused never are. A mean has no
 // value then.
 double needed_part(std::string_view measure) { return measure == "mean" ? 1.0 : part_within(measure); }
+
+// Of its time before the engines: what is no stage.
+double tokenisation_of(const FleetRun& run, std::size_t number, const std::vector<StationOptions>& stages,
+                       double before) {
+  for (std::size_t k = 0; k < run.stations.size(); ++k) {
+    const Ticks time = run.stations[k].times[number];
+    if (stages[k].place == StagePlace::before_prefill && time >= 0) { before -= seconds_of(time); }
+  }
+  return before;
+}
 
 double part(double of, double whole) { return whole > 0.0 ? of / whole : 0.0; }
 
@@ -227,6 +238,7 @@ class Latencies {
     queue_.push_back(times.queue);
     prefill_.push_back(times.prefill);
     place_.push_back(times.place);
+    transfer_.push_back(times.transfer);
     if (has_tpot) { tpot_.push_back(times.tpot); }
   }
   void move_to(results::Serving& result, bool has_places) {
@@ -235,11 +247,13 @@ class Latencies {
     result.e2e = distribution_of(std::move(e2e_));
     result.queue = distribution_of(std::move(queue_));
     result.prefill = distribution_of(std::move(prefill_));
-    if (has_places) { result.place = distribution_of(std::move(place_)); }
+    if (!has_places) { return; }
+    result.place = distribution_of(std::move(place_));
+    result.transfer = distribution_of(std::move(transfer_));
   }
 
  private:
-  std::vector<double> ttft_, tpot_, e2e_, queue_, prefill_, place_;
+  std::vector<double> ttft_, tpot_, e2e_, queue_, prefill_, place_, transfer_;
 };
 
 }  // namespace
@@ -249,8 +263,8 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   const auto count = static_cast<std::size_t>(load.arriving());
   const std::size_t skipped = warm_up_requests(count, options.warm_up);
   Latencies latencies;
-  double prompts = 0, cached = 0, outputs = 0, inputs = 0;
-  std::int64_t good = 0;
+  double prompts = 0, cached = 0, outputs = 0, inputs = 0, tokenisation = 0;
+  std::int64_t good = 0, answered = 0;
   std::vector<std::int64_t> attained(result.slo.size());
   Ticks first = kNever;
   for (std::size_t i = 0; i < count; ++i) {
@@ -271,6 +285,8 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
     if (i < skipped) { continue; }
     const RequestTimes times = times_of(request, outcome, ending, end, options.request_overhead_s);
     latencies.add(times, ending.output > 1);
+    tokenisation += tokenisation_of(run, i, options.stations, times.before);
+    ++answered;
     prompts += static_cast<double>(request.input);
     cached += static_cast<double>(outcome.cached);
     bool all = true;
@@ -290,8 +306,8 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   result.duration_s = seconds_of(run.end - first);
   latencies.move_to(result, pools.size() > 1);
   result.request_overhead_s = options.request_overhead_s;
+  result.tokenisation_s = part(tokenisation, real(answered));
   const double served = static_cast<double>(static_cast<std::int64_t>(count) - run.refused);
-  result.transfer_s = run.transfer_s / served;
   result.output_tokens_per_s = part(outputs, result.duration_s);
   result.total_tokens_per_s = part(outputs + inputs, result.duration_s);
   result.requests_per_s = part(served, result.duration_s);
