@@ -23,6 +23,8 @@ DRAWINGS = (
     ("jobs.svg", "Jobs that arrive at one cluster, on the servers that they get",
      "orrery jobs examples/jobs/plans.yaml --gantt FILE"),
     ("serving.svg", "TTFT, TPOT and goodput of a deployment against its load", "orrery serve examples/serving/chat.yaml --sweep --picture FILE"),
+    ("serving-run.svg", "A deployment over time, whose engines follow the load",
+     "orrery serve examples/serving/chat.yaml --replicas 4 --autoscale-min 1 --autoscale-target 8 --picture FILE"),
 )
 JOB = "model=llama-3.1-8b&cluster=dgx-h100&devices=64&global-batch=64&seq=8192&pp=4&task=pretrain"
 # Name, what it shows, the command, and the part of the address.

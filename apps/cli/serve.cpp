@@ -41,6 +41,10 @@ Result<void> write_files(const Options& options, const results::Serving& serving
     auto done = write_file(options.requests, report::serving_requests_csv(serving), flag_place("--requests-out"));
     if (!done) { return done; }
   }
+  if (!options.picture.empty()) {
+    auto done = write_file(options.picture, report::serving_run_svg(serving), flag_place("--picture"));
+    if (!done) { return done; }
+  }
   if (options.timeline.empty()) { return {}; }
   return write_file(options.timeline, report::serving_timeline(serving), flag_place("--timeline"));
 }
@@ -66,9 +70,6 @@ Result<int> run_curve(const Options& options, const std::string& data, const api
 Result<int> run(const Options& options) {
   if (options.sweep && options.goodput) { return fail(flag_place("--goodput"), "is not valid with --sweep"); }
   ORRERY_TRY(request, options.serve.read("orrery serve --model llama-3.1-8b --cluster dgx-h100 --rate 8"));
-  if (!options.picture.empty() && !options.sweep && !options.goodput) {
-    return fail(flag_place("--picture"), "draws an operating curve: needs --sweep or --goodput");
-  }
   request.each = !options.requests.empty() || !options.timeline.empty();
   ORRERY_TRY(data, data_directory());
   if (options.sweep || options.goodput) { return run_curve(options, data, request); }
@@ -107,9 +108,11 @@ void declare_output(Command& command, const std::shared_ptr<Options>& options) {
   command.option(
       {"--timeline", "FILE", "write stages, queue, prefill and decode of each request as a Chrome trace", output},
       [options](const std::string& text) { options->timeline = text; });
-  command.option(
-      {"--picture", "FILE", "draw TTFT, TPOT and goodput against the load as SVG (--sweep, --goodput)", output},
-      [options](const std::string& text) { options->picture = text; });
+  command.option({"--picture", "FILE",
+                  "draw the run over time as SVG: TTFT, requests, arrivals, output, engines; with --sweep or "
+                  "--goodput: TTFT, TPOT and goodput against the load",
+                  output},
+                 [options](const std::string& text) { options->picture = text; });
   command.toggle({"--json", "", "print one JSON document (orrery.serve/1) and nothing else", output},
                  [options](bool on) { options->json = on; });
 }

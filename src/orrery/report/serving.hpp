@@ -15,8 +15,10 @@ namespace orrery::report {
 [[nodiscard]] std::string serving_json(const results::Serving& serving);
 [[nodiscard]] std::string serving_curve_json(const results::ServingCurve& curve);
 
-// TTFT, TPOT and goodput against the load, with the limits of the service level, as SVG.
+// SVG: TTFT, TPOT and goodput against the load, with the limits of the service level; TTFT, requests in the system,
+// arrivals, output and engines over the time of a run.
 [[nodiscard]] std::string serving_curve_svg(const results::ServingCurve& curve);
+[[nodiscard]] std::string serving_run_svg(const results::Serving& serving);
 
 // One row per request; with branches, their tokens and preemptions together.
 [[nodiscard]] std::string serving_requests_csv(const results::Serving& serving);

@@ -133,6 +133,26 @@ Node of_branches(const results::ServingBranches& b) {
                               {"cached_prompt_tokens", b.cached_tokens}});
 }
 
+Node of_series(const results::ServingSeries& series) {
+  const auto list_of = [](const auto& values) {
+    Node list = config::sequence_node();
+    for (const auto& value : values) { config::add_item(list, value); }
+    return list;
+  };
+  Node json = config::json_object({{"interval_s", series.interval_s}});
+  config::add(json, "arrivals_per_s", list_of(series.arrivals_per_s));
+  config::add(json, "waiting", list_of(series.waiting));
+  config::add(json, "in_system", list_of(series.in_system));
+  config::add(json, "output_tokens_per_s", list_of(series.output_tokens_per_s));
+  config::add(json, "ttft_p50_s", list_of(series.ttft_p50_s));
+  config::add(json, "ttft_max_s", list_of(series.ttft_max_s));
+  if (series.engines.empty()) { return json; }
+  Node engines = config::json_object({});
+  for (const auto& pool : series.engines) { config::add(engines, pool.pool, list_of(pool.on)); }
+  config::add(json, "engines_on", std::move(engines));
+  return json;
+}
+
 std::string microseconds(double seconds) { return fmt::format("{:.3f}", 1e6 * seconds); }
 
 }  // namespace
@@ -178,6 +198,7 @@ void add_serving(Node& json, const Serving& s) {
   }
   if (s.branches) { config::add(json, "branches", of_branches(*s.branches)); }
   if (!s.stages.empty()) { config::add(json, "stages", of_stages(s)); }
+  if (s.series) { config::add(json, "series", of_series(*s.series)); }
   config::add_fields(json, {{"not_modelled", s.not_modelled}, {"warnings", s.warnings}});
 }
 

@@ -1,5 +1,6 @@
 // Reports of serving simulations: parts of E2E, units of loads, files of requests.
 #include "orrery/report/serving.hpp"
+#include "orrery/report/panels.hpp"
 #include "orrery/report/serving_plan.hpp"
 
 #include <gtest/gtest.h>
@@ -146,6 +147,34 @@ TEST(ServingTimeline, has_the_wait_for_a_place_before_the_prompt_or_after_it) {
   EXPECT_TRUE(has(after, R"("name":"place","ph":"X","pid":0,"tid":1,"ts":3500000.000,"dur":250000.000})"));
   EXPECT_TRUE(has(after, R"("name":"queue","ph":"X","pid":2,"tid":1,"ts":2500000.000,"dur":500000.000})"));
   EXPECT_TRUE(has(after, R"("name":"transfer","ph":"X","pid":0,"tid":1,"ts":3750000.000,"dur":250000.000})"));
+}
+
+TEST(ServingPicture, marks_of_axes_are_round_numbers) {
+  EXPECT_EQ(Axis::linear(0, 620, 0, 1).ticks(), (std::vector<double>{0, 200, 400, 600}));
+  EXPECT_EQ(Axis::linear(0, 8.4, 0, 1).ticks(), (std::vector<double>{0, 2, 4, 6, 8}));
+  EXPECT_EQ(Axis::logarithmic(0.9, 12, 0, 1).ticks(), (std::vector<double>{1, 2, 5, 10}));
+  EXPECT_DOUBLE_EQ(Axis::linear(0, 4, 100, -50).at(1), 87.5);
+  EXPECT_DOUBLE_EQ(Axis::logarithmic(1, 100, 0, 10).at(10), 5.0);
+}
+
+// Two intervals of 5 s: a line with two points for each series, and one less where no request arrives.
+TEST(ServingPicture, of_a_run_has_a_line_for_each_series) {
+  results::Serving s = one_request();
+  results::ServingSeries& over = s.series.emplace();
+  over.interval_s = 5;
+  over.arrivals_per_s = over.waiting = over.in_system = over.output_tokens_per_s = {1, 2};
+  over.ttft_p50_s = over.ttft_max_s = {1, std::nullopt};
+  over.engines = {{"decode", {1, 3}}};
+  const std::string text = serving_run_svg(s);
+  std::size_t lines = 0;
+  for (std::size_t at = text.find("<polyline"); at != std::string::npos; at = text.find("<polyline", at + 1)) {
+    ++lines;
+  }
+  EXPECT_EQ(lines, 7U);
+  EXPECT_TRUE(has(text, "engines that are on"));
+  EXPECT_TRUE(has(text, "seconds from the first arrival"));
+  over.interval_s = 0;  // a run without a duration
+  EXPECT_FALSE(has(serving_run_svg(s), "<polyline"));
 }
 
 TEST(ServingCsv, has_the_tokens_of_the_branch_that_ends_last) {

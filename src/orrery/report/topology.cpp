@@ -11,6 +11,7 @@
 
 #include "orrery/config/json.hpp"
 #include "orrery/config/units_text.hpp"
+#include "orrery/core/text.hpp"
 #include "orrery/report/topology_ring.hpp"
 
 namespace orrery::report {

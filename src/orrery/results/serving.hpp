@@ -133,6 +133,23 @@ struct TokenTime {
   double waits_s = 0;        // preemption; tokens that the server has not sent yet
 };
 
+// A run in equal intervals from the first arrival to the last answer. Of requests that are not refused, but for
+// arrivals.
+struct ServingSeries {
+  struct Engines {
+    std::string pool;
+    std::vector<double> on;  // mean number, those that start or drain included
+  };
+
+  double interval_s = 0;  // 0: the run takes no time, and there are no values
+  std::vector<double> arrivals_per_s;
+  std::vector<double> waiting;                                // mean number, for an engine or a place to decode
+  std::vector<double> in_system;                              // mean number, from arrival to answer
+  std::vector<double> output_tokens_per_s;                    // of all branches
+  std::vector<std::optional<double>> ttft_p50_s, ttft_max_s;  // of requests that arrive in it; none: none do
+  std::vector<Engines> engines;                               // of pools that scale
+};
+
 struct Serving {
   std::string model, cluster, load;
   bool sessions = false;  // a rate counts sessions
@@ -163,7 +180,8 @@ struct Serving {
   std::vector<ServingRange> ranges;                                // may be empty
   std::vector<std::string> chosen, not_modelled, warnings;
   std::vector<ServedRequest> each;  // if asked for
-  double wall_s = 0;                // set by the caller
+  std::optional<ServingSeries> series;
+  double wall_s = 0;  // set by the caller
 
   // A stage whose servers are busy all the time: requests come faster than it serves them, or it is what limits a
   // closed loop.

@@ -28,6 +28,9 @@ void Autoscaler::count(Ticks now) {
   const std::int64_t on = std::ssize(states_) - number_of(State::off);
   totals_.engine_seconds += static_cast<double>(on) * seconds_of(now - counted_);
   totals_.most = std::max(totals_.most, on);
+  auto& changes = totals_.changes;
+  const bool is_change = changes.empty() || changes.back().second != on;
+  if (options_.scales() && now > counted_ && is_change) { changes.emplace_back(counted_, on); }
   counted_ = now;
 }
 

@@ -38,6 +38,7 @@ struct AutoscaleTotals {
   std::int64_t starts = 0, stops = 0;
   std::int64_t most = 0;      // engines on at a time; those that start and those that drain are on
   double engine_seconds = 0;  // integral of the engines that are on
+  std::vector<std::pair<Ticks, std::int64_t>> changes;  // of the number of engines that are on: since when, number
 };
 
 class Autoscaler {

@@ -9,6 +9,7 @@
 #include "orrery/core/text.hpp"
 #include "orrery/hardware/expenses.hpp"
 #include "orrery/parallel/plan_checker.hpp"
+#include "orrery/serving/series.hpp"
 #include "orrery/serving/slo_watch.hpp"
 #include "orrery/serving/summary.hpp"
 #include "orrery/serving/token_time.hpp"
@@ -499,6 +500,7 @@ Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
   results::Serving result = result_of(deployment, load, pools, *run, slo,
                                       {warm_up, deployment.request_overhead_s, each, deployment.fleet.stations});
   result.token_time = token_time_of(deployment, load, *run);
+  result.series = series_of(load, result.pools, *run, deployment.request_overhead_s);
   return result;
 }
 
