@@ -168,10 +168,28 @@ void Search::add_limit(const ServingCandidate& best, std::vector<std::string>& l
   }
 }
 
+namespace {
+
+// The largest parts of a mean, those of at least a tenth of it: "prefill 58 %, in the queue 20 %".
+std::string largest_parts(std::vector<results::TimePart> parts, double mean) {
+  constexpr double kLeast = 0.1;
+  std::erase_if(parts, [&](const auto& part) { return part.s < kLeast * mean; });
+  std::stable_sort(parts.begin(), parts.end(), [](const auto& a, const auto& b) { return a.s > b.s; });
+  std::vector<std::string> texts;
+  for (const auto& part : parts) { texts.push_back(fmt::format("{} {:.0f} %", part.name, 100.0 * part.s / mean)); }
+  return join(texts, ", ");
+}
+
+}  // namespace
+
 std::vector<std::string> Search::explanation(const std::vector<ServingCandidate>& ranked) const {
   std::vector<std::string> lines;
   const ServingCandidate& best = ranked.front();
   add_limit(best, lines);
+  lines.push_back(fmt::format("its mean TTFT: {}", largest_parts(best.result.ttft_parts(), best.result.ttft.mean)));
+  if (const auto& token = best.result.token_time) {
+    lines.push_back(fmt::format("its time between tokens: {}", largest_parts(token->parts(), token->mean_s)));
+  }
   const auto compare = [&](const std::string& what, const auto& is_one) {
     const auto other = std::find_if(ranked.begin(), ranked.end(), is_one);
     if (other == ranked.end()) {

@@ -18,7 +18,7 @@ using results::Serving;
 
 std::string time(double seconds) { return config::format_seconds(Seconds(seconds)); }
 
-void add_times(Table& table, const char* name, const Distribution& d) {
+void add_times(Table& table, const std::string& name, const Distribution& d) {
   table.row({name, time(d.mean), time(d.p50), time(d.p90), time(d.p99), time(d.max)});
 }
 
@@ -26,28 +26,19 @@ std::string per_gpu(double rate, std::int64_t gpus) {
   return fmt::format("{:.4g} tokens/s ({:.4g} per GPU)", rate, rate / static_cast<double>(gpus));
 }
 
-// Stages of a request before the engines.
-double before_engines(const Serving& s) {
-  double before = 0;
-  for (const auto& stage : s.stages) { before += stage.place == "before-prefill" ? stage.time.mean : 0.0; }
-  return before;
-}
-
 // Indented rows are parts of TTFT, in the order of a request; their means add up to its mean.
 std::string latency_table(const Serving& s) {
   Table table;
   table.column("", Table::Align::left).column("mean").column("p50").column("p90").column("p99").column("max");
   add_times(table, "TTFT", s.ttft);
-  const auto add_mean = [&](const char* name, double mean) {
-    if (mean > 0) { table.row({name, time(mean), "", "", "", ""}); }
-  };
-  add_mean("  request overhead", s.request_overhead_s);
-  add_mean("  stages", before_engines(s));
-  add_mean("  tokenisation", s.tokenisation_s);
-  add_times(table, "  in the queue", s.queue);
-  if (s.place) { add_times(table, "  for a place to decode", *s.place); }
-  add_times(table, "  prefill", s.prefill);
-  if (s.transfer) { add_times(table, "  transfer", *s.transfer); }
+  for (const auto& part : s.ttft_parts()) {
+    const std::string name = fmt::format("  {}", part.name);
+    if (part.times != nullptr) {
+      add_times(table, name, *part.times);
+    } else if (part.s > 0) {
+      table.row({name, time(part.s), "", "", "", ""});
+    }
+  }
   add_times(table, "TPOT", s.tpot);
   add_times(table, "E2E", s.e2e);
   return table.text();
@@ -56,20 +47,12 @@ std::string latency_table(const Serving& s) {
 // Parts of the time between tokens, in percent: those that are not nothing.
 std::string token_time_lines(const Serving& s) {
   if (!s.token_time) { return {}; }
-  const results::TokenTime& t = *s.token_time;
   std::vector<std::string> parts;
-  const auto add = [&](const char* name, double time) {
+  for (const auto& part : s.token_time->parts()) {
     constexpr double kLeast = 0.0005;  // 0.1 %, rounded
-    if (std::abs(time / t.mean_s) >= kLeast) { parts.push_back(fmt::format("{} {}", name, percent(time / t.mean_s))); }
-  };
-  add("GEMMs (weights)", t.gemms_s);
-  add("attention (KV cache)", t.attention_s);
-  add("other kernels", t.others_s);
-  add("collectives", t.collectives_s);
-  add("draft model", t.drafts_s);
-  add("host", t.host_s);
-  add("prompts of other requests", t.prompts_s);
-  add("waits", t.waits_s);
+    const double share = part.s / s.token_time->mean_s;
+    if (std::abs(share) >= kLeast) { parts.push_back(fmt::format("{} {}", part.name, percent(share))); }
+  }
   return wrapped_list("TPOT parts  ", parts);
 }
 

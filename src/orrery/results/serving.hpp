@@ -119,6 +119,13 @@ struct ServingGrowth {
   [[nodiscard]] bool is_certain() const { return is_burst || (part > 0.02 && part > 3.0 * chance); }
 };
 
+// A part of a mean time, in seconds.
+struct TimePart {
+  const char* name;
+  double s = 0;
+  const Distribution* times = nullptr;  // over requests, if it is known
+};
+
 // Where the time between two tokens of a sequence goes: means over all tokens after the first one of each sequence,
 // which add up to `mean_s`.
 struct TokenTime {
@@ -131,6 +138,8 @@ struct TokenTime {
   double host_s = 0;         // that the device waits for
   double prompts_s = 0;      // prompts that are computed in the same iterations, or between them
   double waits_s = 0;        // preemption; tokens that the server has not sent yet
+
+  [[nodiscard]] std::vector<TimePart> parts() const;
 };
 
 // A run in equal intervals from the first arrival to the last answer. Of requests that are not refused, but for
@@ -183,6 +192,8 @@ struct Serving {
   std::optional<ServingSeries> series;
   double wall_s = 0;  // set by the caller
 
+  // Of the mean TTFT, in the order of a request; they add up to it.
+  [[nodiscard]] std::vector<TimePart> ttft_parts() const;
   // A stage whose servers are busy all the time: requests come faster than it serves them, or it is what limits a
   // closed loop.
   [[nodiscard]] const ServingStage* full_stage() const {

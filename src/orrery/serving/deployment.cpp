@@ -527,6 +527,7 @@ Result<WatchedRun> simulate_watched(const Deployment& deployment, Workload& load
   if (run->stopped) { return watched; }
   watched.result = result_of(deployment, load, pools, *run, slo,
                              {warm_up, deployment.request_overhead_s, false, deployment.fleet.stations});
+  watched.result->token_time = token_time_of(deployment, load, *run);
   return watched;
 }
 
