@@ -126,13 +126,14 @@ class GoodputSearch {
 
   struct Leaders {
     std::map<std::size_t, double> of_kind;  // load
-    std::map<std::size_t, GoodputKey> of_group;
+    std::map<std::size_t, GoodputKey> last_of_group;
     GoodputKey last_of_best = kNoKey;
   };
 
   [[nodiscard]] Leaders leaders() const {
     Leaders leaders;
     std::map<std::size_t, GoodputKey> kinds;
+    std::map<std::size_t, std::map<std::size_t, GoodputKey>> groups;  // [group][kind]
     for (std::size_t i = 0; i < units_.size(); ++i) {
       if (!known_[i].is_good()) { continue; }
       double& load = leaders.of_kind[units_[i].kind];
@@ -143,13 +144,20 @@ class GoodputSearch {
         if (!is_new) { at->second = std::max(at->second, own); }
       };
       raise(kinds, units_[i].kind);
-      for (const std::size_t group : units_[i].groups) { raise(leaders.of_group, group); }
+      for (const std::size_t group : units_[i].groups) { raise(groups[group], units_[i].kind); }
     }
+    leaders.last_of_best = last_of(kinds, question_.best);
+    for (const auto& [group, own] : groups) { leaders.last_of_group[group] = last_of(own, question_.best_of_group); }
+    return leaders;
+  }
+
+  // The key of the last one of the `count` best kinds; below every key if there are fewer.
+  [[nodiscard]] static GoodputKey last_of(const std::map<std::size_t, GoodputKey>& kinds, std::size_t count) {
+    if (kinds.size() < count) { return kNoKey; }
     std::vector<GoodputKey> best;
     for (const auto& [kind, own] : kinds) { best.push_back(own); }
     std::sort(best.begin(), best.end(), std::greater<>());
-    if (best.size() >= question_.best) { leaders.last_of_best = best[question_.best - 1]; }
-    return leaders;
+    return best[count - 1];
   }
 
   [[nodiscard]] bool can_lead(std::size_t i, const Leaders& leaders) const {
@@ -158,7 +166,7 @@ class GoodputSearch {
     const GoodputKey bound = most(i);
     if (bound > leaders.last_of_best) { return true; }
     return std::any_of(units_[i].groups.begin(), units_[i].groups.end(),
-                       [&](std::size_t group) { return bound > leaders.of_group.at(group); });
+                       [&](std::size_t group) { return bound > leaders.last_of_group.at(group); });
   }
 
   // Tokens per second of a user, at most, at a load. Infinite: no lower load is known.

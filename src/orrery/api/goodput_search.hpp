@@ -2,8 +2,8 @@
 //
 // Every unit is bisected by the same loads as alone (goodput_curve), but not always to the end. What a bisection finds
 // is below its lowest bad load. A unit is given up when that load would not make it the best of its kind (settings of
-// the same degrees), or one of the `best` best kinds, or the best of a group. That is exact for keys that rise with the
-// load, whatever the simulations say: what ends is what would have been found without giving up.
+// the same degrees), or one of the `best` best kinds, or of the best of a group. That is exact for keys that rise with
+// the load, whatever the simulations say: what ends is what would have been found without giving up.
 //
 // The front of trades (tokens per second of an accelerator and of a user) has the points of all loads that are tried.
 // A run is stopped as soon as it misses the service level for certain, and a bisection given up, if their points cannot
@@ -57,8 +57,9 @@ struct GoodputKnown {
 };
 
 struct GoodputQuestion {
-  std::size_t best = 1;  // kinds
-  bool front = true;     // all points of the front of trades are wanted
+  std::size_t best = 1;           // kinds
+  std::size_t best_of_group = 1;  // kinds
+  bool front = true;              // all points of the front of trades are wanted
   // At a load that is good, or would be; the result is that of the unit's highest good load. Empty: it need not rise
   // with the load, and every bisection of a unit runs to the end.
   std::function<GoodputKey(std::size_t unit, double load, const results::Serving& result)> key;

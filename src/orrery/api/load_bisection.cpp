@@ -12,7 +12,7 @@ constexpr double kResolution = 1.01, kHighest = 4096;  // kHighest: times the st
 }  // namespace
 
 LoadBisection::LoadBisection(double start, double lowest, bool counts)
-    : start_(start), lowest_(lowest), counts_(counts), load_(start) {}
+    : start_(start), lowest_(lowest), counts_(counts), load_(std::max(start, lowest)) {}
 
 std::optional<double> LoadBisection::next() const {
   if (widens_) { return load_; }

@@ -10,7 +10,7 @@ namespace orrery::api {
 
 class LoadBisection {
  public:
-  // `lowest`: below it nothing is tried. `counts`: loads are whole numbers of clients.
+  // `lowest`: below it nothing is tried; a start below it is there. `counts`: loads are whole numbers of clients.
   LoadBisection(double start, double lowest, bool counts);
 
   // None: it is over.

@@ -7,12 +7,12 @@
 
 namespace orrery::api::serve_search {
 
-namespace {
-
-// Groups of which the explanation names the best: one pool, pools of their own, and each tp.
-constexpr std::size_t kOnePool = 0, kPools = 1, kFirstTp = 2;
-
-}  // namespace
+// One pool, pools of their own, and each tp.
+std::vector<std::size_t> Search::groups_of(const Unit& unit) const {
+  constexpr std::size_t kOnePool = 0, kPools = 1, kFirstTp = 2;
+  if (request_.for_traffic || !request_.front) { return {}; }
+  return {unit.prefill ? kPools : kOnePool, kFirstTp + static_cast<std::size_t>(unit.engine.tp)};
+}
 
 // Sorts as the ranking does: what the objective counts, or the smallest whole fleets for a traffic first.
 GoodputKey Search::key_of(std::size_t unit, double load, const results::Serving& result) const {
@@ -34,9 +34,7 @@ std::vector<GoodputUnit> Search::goodput_units() const {
   for (const Unit& unit : units_) {
     GoodputUnit one{bisection_of(request_of(unit, 1).scenario), unit.gpus()};
     one.kind = kinds.try_emplace(text_of(unit, 1), kinds.size()).first->second;
-    if (!request_.for_traffic) {
-      one.groups = {unit.prefill ? kPools : kOnePool, kFirstTp + static_cast<std::size_t>(unit.engine.tp)};
-    }
+    one.groups = groups_of(unit);
     list.push_back(std::move(one));
   }
   return list;
@@ -71,6 +69,7 @@ Tried Search::tried_of(std::size_t unit, GoodputKnown known) const {
 std::vector<Tried> Search::bounded_units() const {
   GoodputQuestion question;
   question.best = request_.for_traffic ? most_sized() : request_.top;
+  question.best_of_group = kBestOfGroup;
   // Tokens for a dollar or a joule need not rise with the load.
   if (request_.for_traffic || request_.objective == ServeObjective::gpu) {
     question.key = [this](std::size_t unit, double load, const results::Serving& r) { return key_of(unit, load, r); };

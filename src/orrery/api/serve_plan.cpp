@@ -56,6 +56,7 @@ Result<void> Search::read_load() {
   if (scenario.trace.empty() && !scenario.rate) { scenario.rate = 1.0; }
   if (auto ok = check_base(scenario); !ok) { return ok; }
   ORRERY_TRY(load, serving::workload_of(scenario));
+  if (!scenario.trace.empty()) { requests_of_trace_ = load.arriving(); }
   if (request_.for_traffic) { traffic_ = scenario.rate.value_or(mean_rate(load)); }
   double input = 0, output = 0;
   for (const auto& one : load.requests) {

@@ -322,10 +322,13 @@ Result<results::ServingPoint> serving_probe(const PreparedServing& prepared, con
 }
 
 Result<Scenario> with_own_rate(Scenario scenario) {
-  if (scenario.trace.empty() || scenario.rate || scenario.concurrency) { return scenario; }
+  if (scenario.trace.empty() || scenario.concurrency) { return scenario; }
   ORRERY_TRY(load, serving::workload_of(scenario));
-  scenario.rate = mean_rate(load);
-  scenario.trace_speed = 1.0;  // the rate has it
+  if (!scenario.rate) {
+    scenario.rate = mean_rate(load);
+    scenario.trace_speed = 1.0;  // the rate has it
+  }
+  scenario.requests = load.arriving();
   return scenario;
 }
 
@@ -344,7 +347,7 @@ LoadBisection bisection_of(const Scenario& scenario) {
   const double start = load_of(scenario);
   double lowest = kLowest * start;
   // Requests that arrive over more time than a simulation may take cannot be tried.
-  if (!scenario.concurrency && scenario.trace.empty()) {
+  if (!scenario.concurrency) {
     const double requests = static_cast<double>(scenario.requests.value_or(static_cast<std::int64_t>(kFewestRequests)));
     lowest = std::max(lowest, requests / (0.9 * serving::kLongestSeconds));
   }

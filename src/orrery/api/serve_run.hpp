@@ -113,7 +113,7 @@ enum class Stops : std::uint8_t { when_missed, at_the_end };
 // Of the arrivals, per second; 1 if all come at once.
 [[nodiscard]] double mean_rate(const serving::Workload& load);
 
-// With the mean rate of a trace, if the scenario has no other load.
+// With the number of requests of a trace, and its mean rate if the scenario has no other load.
 [[nodiscard]] Result<serving::Scenario> with_own_rate(serving::Scenario scenario);
 
 // Loads around that of the scenario until the highest one that meets the service level is known to 1 %. If the number

@@ -1,5 +1,6 @@
 // Units of a search at their highest loads, and as whole fleets.
 #include <algorithm>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -46,6 +47,7 @@ ServeRequest Search::request_of(const Unit& unit, std::int64_t units) const {
   s.devices.reset();
   s.concurrency.reset();
   s.rate = unit.start * static_cast<double>(units);
+  if (requests_of_trace_ > 0) { s.requests = requests_of_trace_; }
   s.trace_speed = 1.0;  // the rate replaces the arrivals of a trace
   const Degrees& d = unit.engine;
   s.tp = d.tp, s.pp = d.pp, s.ep = d.ep, s.attention_dp = d.attention_dp;
@@ -94,7 +96,9 @@ Tried Search::tried(const Unit& unit, std::int64_t units) const {
     result.is_missed = curve.error().answer_is_no;
     result.why = curve.error().diagnostics.front().message;
     constexpr double kHardlyAny = 1e-3;
-    const auto idle = serving_probe(*prepared, request.scenario, kHardlyAny * load_of(request.scenario));
+    serving::Scenario scenario = request.scenario;
+    scenario.rate = kHardlyAny * load_of(scenario);
+    const auto idle = serving_probe(*prepared, scenario, *bisection_of(scenario).next());
     for (const auto& level : idle ? idle->result.slo : std::vector<results::ServiceLevel>{}) {
       result.excess = std::max(result.excess, level.reached_s / level.limit_s);
     }
@@ -207,7 +211,8 @@ std::vector<std::string> Search::explanation(const std::vector<ServingCandidate>
   for (const Shape& shape : shapes_) { degrees.insert(shape.degrees.tp); }
   degrees.erase(best.engine.tp);
   for (const std::int64_t tp : degrees) {
-    compare(fmt::format("best with tp {}", tp), [&](const auto& c) { return c.engine.tp == tp; });
+    compare(fmt::format("best with {}tp {}", request_.pools == Pools::aggregated ? "" : "decode ", tp),
+            [&](const auto& c) { return c.engine.tp == tp; });
   }
   return lines;
 }
@@ -299,27 +304,48 @@ std::optional<ServingCandidate> Search::whole_fleet(const Ranked& one, std::int6
   return found;
 }
 
-// The best settings of each combination of degrees; the first `top` of them simulated as whole fleets, then the others.
+// Of the best settings of each combination of degrees, those that are simulated as whole fleets: the first `top`, and
+// the best of each group.
+std::vector<std::size_t> Search::whole_ones(const std::vector<Ranked>& ranked) const {
+  std::vector<std::size_t> list;
+  std::map<std::size_t, std::size_t> in_group;
+  for (std::size_t i = 0; i < ranked.size(); ++i) {
+    bool is_wanted = i < request_.top;
+    for (const std::size_t group : groups_of(units_[ranked[i].unit])) {
+      is_wanted = in_group[group]++ < kBestOfGroup || is_wanted;
+    }
+    if (is_wanted) { list.push_back(i); }
+  }
+  return list;
+}
+
+// Whole fleets, best first; then units that were simulated alone, with the loads of their copies together.
 std::vector<ServingCandidate> Search::fleets(std::vector<Ranked> ranked, ServingPlan& plan) const {
   std::set<std::string> seen;
   std::erase_if(ranked, [&](const Ranked& one) { return !seen.insert(one.candidate.text).second; });
-  const std::size_t top = std::min(request_.top, ranked.size());
-  std::vector<std::optional<ServingCandidate>> whole(top);
-  std::vector<std::int64_t> runs(top, 0);
-  parallel_for(top, request_.threads, [&](std::size_t i) {
-    Ranked& one = ranked[i];
+  const std::vector<std::size_t> chosen = whole_ones(ranked);
+  std::vector<std::optional<ServingCandidate>> whole(chosen.size());
+  std::vector<std::int64_t> runs(chosen.size(), 0);
+  parallel_for(chosen.size(), request_.threads, [&](std::size_t i) {
+    Ranked& one = ranked[chosen[i]];
     const bool is_whole = one.candidate.units == 1;
     whole[i] = is_whole ? own_result(std::move(one.candidate), one.unit) : whole_fleet(one, runs[i]);
   });
-  for (std::size_t i = 0; i < top; ++i) {
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
     plan.simulated_runs += runs[i];
     if (whole[i]) { plan.best.push_back(std::move(*whole[i])); }
   }
-  std::vector<ServingCandidate> others;
-  for (std::size_t i = top; i < ranked.size(); ++i) { others.push_back(std::move(ranked[i].candidate)); }
   std::stable_sort(plan.best.begin(), plan.best.end(), is_better);
   std::vector<ServingCandidate> all = plan.best;
-  all.insert(all.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
+  plan.best.resize(std::min(plan.best.size(), request_.top));
+  auto next = chosen.begin();
+  for (std::size_t i = 0; i < ranked.size(); ++i) {
+    if (next != chosen.end() && *next == i) {
+      ++next;
+    } else {
+      all.push_back(std::move(ranked[i].candidate));
+    }
+  }
   return all;
 }
 

@@ -51,6 +51,9 @@ struct Tried {
 // Dollars per hour and watts of the whole fleet, from those of its tokens.
 void add_hourly(ServingCandidate& candidate);
 
+// Combinations of degrees of a group that are simulated as whole fleets, for the explanation.
+inline constexpr std::size_t kBestOfGroup = 3;
+
 class Search {
  public:
   Search(ServingInputs& inputs, const ServePlanRequest& request) : inputs_(inputs), request_(request) {}
@@ -88,11 +91,14 @@ class Search {
                                              SharedTrials& shared) const;
   [[nodiscard]] GoodputKey key_of(std::size_t unit, double load, const results::Serving& result) const;
   [[nodiscard]] Tried tried_of(std::size_t unit, GoodputKnown known) const;
+  // Groups of which the explanation names the best one.
+  [[nodiscard]] std::vector<std::size_t> groups_of(const Unit& unit) const;
   [[nodiscard]] ServingCandidate candidate_of(const Unit& unit, std::int64_t units, double load,
                                               results::Serving result) const;
   [[nodiscard]] std::optional<ServingCandidate> whole_fleet(const Ranked& one, std::int64_t& runs) const;
   [[nodiscard]] ServingCandidate own_result(ServingCandidate candidate, std::size_t unit) const;
   [[nodiscard]] std::vector<Ranked> ranked_units(std::vector<Tried> all, ServingPlan& plan) const;
+  [[nodiscard]] std::vector<std::size_t> whole_ones(const std::vector<Ranked>& ranked) const;
   [[nodiscard]] std::vector<ServingCandidate> fleets(std::vector<Ranked> ranked, ServingPlan& plan) const;
   // Ranks units, simulates the best as whole fleets. None: of the units that were bounded too many are not known.
   [[nodiscard]] std::optional<ServingPlan> answer(ServingPlan plan, bool is_bounded) const;
@@ -112,7 +118,8 @@ class Search {
   double input_ = 1, output_ = 1;  // mean tokens
   double retrieved_ = 0;           // of the input, found in a store
   double traffic_ = 0;             // requests per second, if the load is given
-  std::int64_t most_ = 0;          // accelerators of a unit
+  std::int64_t requests_of_trace_ = 0;
+  std::int64_t most_ = 0;  // accelerators of a unit
   std::optional<double> tpot_limit_;
   std::vector<Shape> shapes_;
   std::vector<Unit> units_;

@@ -31,8 +31,8 @@ class Admission {
     if (options_.period == 0) { return true; }
     // The bucket is full at full_at_, and has a token less for each period before that.
     const Ticks full_at = std::max(full_at_, now);
-    if (full_at - now > (options_.burst - 1) * options_.period) { return false; }
-    full_at_ = full_at + options_.period;
+    if (full_at - now > saturated_product(options_.burst - 1, options_.period)) { return false; }
+    full_at_ = saturated_sum(full_at, options_.period);
     return true;
   }
 

@@ -36,7 +36,7 @@ void Autoscaler::count(Ticks now) {
 
 void Autoscaler::begin(Ticks now) {
   counted_ = now;
-  if (options_.scales()) { decision_ = now + options_.interval; }
+  if (options_.scales()) { decision_ = saturated_sum(now, options_.interval); }
 }
 
 Ticks Autoscaler::next() const {
@@ -48,7 +48,7 @@ void Autoscaler::step(Ticks now, const View& view) {
   count(now);
   finish_starts(now);
   if (decision_ == now) {
-    decision_ = now + options_.interval;
+    decision_ = saturated_sum(now, options_.interval);
     decide(now, view);
   }
   list_active();
@@ -92,7 +92,7 @@ void Autoscaler::add(std::int64_t engines, Ticks now) {
   for (std::size_t i = 0; i < states_.size() && engines > 0; ++i) {
     if (states_[i] != State::off) { continue; }
     states_[i] = State::starting;
-    ready_[i] = now + options_.start;
+    ready_[i] = saturated_sum(now, options_.start);
     ++totals_.starts;
     --engines;
   }

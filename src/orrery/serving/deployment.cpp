@@ -106,7 +106,8 @@ Result<void> BuiltPool::finish() {
   shape_.prompt_host = ticks_of(settings.prompt_host);
   shape_.tokenizer_batch = settings.tokenizer_batch;
   shape_.token_host = inputs_.prefill_only ? 0 : ticks_of(stream_time(settings));
-  shape_.step_host = ticks_of(settings.step_host / tokens_per_step(settings));
+  shape_.step_host = ticks_of(settings.step_host);
+  shape_.decode_host = ticks_of(settings.step_host / tokens_per_step(settings));
   shape_.prefill_only = inputs_.prefill_only;
   shape_.transfer_host = inputs_.prefill_only ? ticks_of(settings.transfer_host) : 0;
   if (auto ok = add_tiers(); !ok) { return ok; }

@@ -28,6 +28,7 @@ std::optional<EngineLimits> engine_limits(const EngineSettings& settings, const 
   limits.tokens = token_budget(settings, shape);
   limits.chunk = settings.max_batched_tokens;
   limits.blocks = shape.blocks;
+  limits.is_shared_out = shape.ranks * shape.micro_batches > 1;
   limits.cuts_prompts = settings.chunked_prefill && settings.batch_wait == 0;
   return limits;
 }
@@ -262,6 +263,13 @@ void Engine::start_mixed(Ticks now, bool with_decodes) {
     ++sampling;
     sent += outputs_left(s) > 1 ? 1 : 0;
   }
+  joining_ = joined_contexts_ = 0;
+  for (const Planned& planned : planned_) {
+    const Sequence& s = slots_[planned.slot];
+    if (s.coming_outputs == 0) { continue; }
+    ++joining_;
+    joined_contexts_ += s.computed + 1;
+  }
   const std::int64_t decodes = with_decodes ? decodes_ : 0;
   const Ticks time = price_.mixed({chunks_, decodes, with_decodes ? contexts_ + decodes_ : 0, sampling});
   work_ = Work::mixed;
@@ -269,14 +277,15 @@ void Engine::start_mixed(Ticks now, bool with_decodes) {
   with_decodes_ = with_decodes;
   steps_ = 1;
   const Ticks sends = saturated_product(ceil_div(sent, shape_.ranks * shape_.micro_batches), shape_.transfer_host);
-  end_ = saturated_sum(now + swaps_ + shape_.step_host + time, sends);
+  start_ = saturated_sum(now, swaps_);
+  end_ = saturated_sum(saturated_sum(start_, shape_.step_host), saturated_sum(time, sends));
   swaps_ = 0;
 }
 
 void Engine::start_decodes(Ticks now, bool once) {
   const std::int64_t contexts = contexts_ + decodes_;
   line_ = price_.decode(decodes_, contexts);
-  line_.at += shape_.step_host;
+  line_.at += shape_.decode_host;
   while (!is_here(finishes_.top().slot, finishes_.top().admission)) { finishes_.pop(); }
   std::int64_t most = finishes_.top().step - step_;
   most = std::min(most, (line_.last - contexts) / decodes_ + 1);
@@ -286,13 +295,20 @@ void Engine::start_decodes(Ticks now, bool once) {
   if (once || shape_.jumps == Jumps::stepped) { most = 1; }
   ORRERY_ASSERT(most >= 1);
   work_ = Work::decode;
-  steps_ = most;
-  start_ = now + swaps_;
+  start_ = saturated_sum(now, swaps_);
   swaps_ = 0;
-  end_ = start_ + line_.of_steps(steps_, decodes_);
+  steps_ = steps_on_clock(most);
+  end_ = saturated_sum(start_, line_.of_steps(steps_, decodes_));
   if (loading_.empty() || loading_.front().at >= end_) { return; }
   steps_ = steps_until(loading_.front().at);
   end_ = start_ + line_.of_steps(steps_, decodes_);
+}
+
+// Decode steps, at most `most`, that end while the clock can tell: longer runs are refused.
+std::int64_t Engine::steps_on_clock(std::int64_t most) const {
+  const double last = real(line_.at) + real(line_.per_token) * real(most) * real(decodes_);
+  const double left = real(std::max<Ticks>(0, kLongestTicks - start_));
+  return last * real(most) < left ? most : std::max<std::int64_t>(1, static_cast<std::int64_t>(left / last));
 }
 
 // Decode steps, at most `most`, for which free blocks suffice. The next one always has its blocks.
@@ -352,38 +368,27 @@ void Engine::commit_decodes(std::int64_t steps) {
 // Of the iterations in progress, which take `time`, before they are counted. Requests from prefill engines that join
 // one decode like the others.
 void Engine::note_decodes(double time) {
-  const bool mixed = work_ == Work::mixed;
   const double steps = real(steps_);
-  std::int64_t joining = 0, joined_contexts = 0;
-  if (mixed && coming_outputs_ > 0) {
-    for (const Planned& planned : planned_) {
-      const Sequence& s = slots_[planned.slot];
-      if (s.coming_outputs == 0) { continue; }
-      ++joining;
-      joined_contexts += s.computed + 1;
-    }
-  }
-  const double alive = real(settings_.scheduler == Scheduler::static_batch ? static_alive_ : decodes_ + joining);
-  const bool pauses = mixed && !with_decodes_;
+  const bool pauses = work_ == Work::mixed && !with_decodes_;
   if (pauses) { totals_.paused_token_seconds += real(decodes_) * time; }
-  const std::int64_t decoding = pauses ? joining : decodes_ + joining;
+  const std::int64_t decoding = pauses ? joining_ : decodes_ + joining_;
   if (decoding == 0) { return; }
   const auto sequences = static_cast<std::size_t>(decoding);
   if (sequences >= totals_.decodes.size()) { totals_.decodes.resize(sequences + 1); }
   DecodeUse& use = totals_.decodes[sequences];
-  const bool has_prompts = mixed && joining < std::ssize(planned_);
-  (has_prompts ? use.mixed_steps : use.steps) += steps;
-  (has_prompts ? use.mixed_token_seconds : use.token_seconds) += alive * time;
-  use.contexts += real(joined_contexts);
+  const double alive = real(settings_.scheduler == Scheduler::static_batch ? static_alive_ : decoding);
+  (has_prompts() ? use.mixed_steps : use.steps) += steps;
+  (has_prompts() ? use.mixed_token_seconds : use.token_seconds) += alive * time;
+  use.contexts += real(joined_contexts_);
   if (!pauses) { use.contexts += steps * (real(contexts_) + 0.5 * (steps + 1.0) * real(decodes_)); }
 }
 
 // The server sends the tokens of an iteration when it has sent all before: after each, its end is max(end, end of the
 // iteration) + its tokens' time. Iterations of a jump become longer, so that the first or the last one decides.
 void Engine::stream(std::int64_t steps, std::int64_t tokens) {
-  const Ticks time = tokens * shape_.token_host;
-  const Ticks first = work_ == Work::decode ? start_ + line_.of_steps(1, decodes_) : end_;
-  streamed_ = std::max({streamed_ + steps * time, first + steps * time, end_ + time});
+  const Ticks time = saturated_product(tokens, shape_.token_host), all = saturated_product(steps, time);
+  const Ticks first = work_ == Work::decode ? saturated_sum(start_, line_.of_steps(1, decodes_)) : end_;
+  streamed_ = std::max({saturated_sum(streamed_, all), saturated_sum(first, all), saturated_sum(end_, time)});
 }
 
 void Engine::advance() {
@@ -403,6 +408,8 @@ void Engine::advance() {
   totals_.running_integral += time * static_cast<double>(running());
   note_blocks(now);
   note_decodes(time);
+  if (has_prompts()) { totals_.prefill_s += time; }
+  joining_ = joined_contexts_ = 0;
   const bool mixed = work_ == Work::mixed;
   const bool is_static = settings_.scheduler == Scheduler::static_batch;
   stream(steps_, mixed ? sampling_ : is_static ? static_alive_ : decodes_);
@@ -413,8 +420,6 @@ void Engine::advance() {
     if (is_here(finish.slot, finish.admission)) { leave(finish.slot); }
   }
   if (mixed) {
-    ++totals_.mixed_iterations;
-    totals_.prefill_s += time;
     finish_chunks();
     if (!forking_.empty()) { queue_branches(); }
   }

@@ -53,7 +53,7 @@ struct DecodeUse {
 
 // Sums over a run of one engine. Integrals are over time, in seconds.
 struct EngineTotals {
-  std::int64_t iterations = 0, mixed_iterations = 0, events = 0;
+  std::int64_t iterations = 0, events = 0;
   std::int64_t generated = 0;  // tokens
   std::int64_t prefilled = 0;  // tokens of prompts that were computed, again ones included
   std::int64_t preemptions = 0;
@@ -77,7 +77,8 @@ struct EngineShape {
   std::int64_t blocks = 0;           // of the cache, all ranks together
   std::int64_t ranks = 1;            // of data-parallel attention: each has a token budget and sequences of its own
   std::int64_t micro_batches = 1;    // in flight, one for each pipeline stage: each has a token budget of its own
-  Ticks step_host = 0;               // of each iteration
+  Ticks step_host = 0;               // of an iteration with parts of prompts
+  Ticks decode_host = 0;             // of one without, for each token that it generates of a sequence
   Ticks prompt_host = 0;             // to tokenise a token of a prompt, before the queue
   std::int64_t tokenizer_batch = 1;  // prompts that are tokenised at the same time
   Ticks token_host = 0;              // of the server for a token, one after the other, while the engine runs on
@@ -292,6 +293,7 @@ class Engine {
   void plan_static(Ticks now);
   void start_mixed(Ticks now, bool with_decodes);
   void start_decodes(Ticks now, bool once);
+  [[nodiscard]] std::int64_t steps_on_clock(std::int64_t most) const;
   [[nodiscard]] std::int64_t steps_without_shortage(std::int64_t most) const;
   // Decode steps of the jump in progress to the first end of an iteration that is not before `now`.
   [[nodiscard]] std::int64_t steps_until(Ticks now) const;
@@ -300,6 +302,8 @@ class Engine {
   [[nodiscard]] std::int64_t grown_blocks(std::int64_t steps) const;
   void commit_decodes(std::int64_t steps);
   void note_decodes(double time);
+  // Whether the iterations in progress compute parts of prompts, and not only tokens of requests that join.
+  [[nodiscard]] bool has_prompts() const { return work_ == Work::mixed && joining_ < std::ssize(planned_); }
   void stream(std::int64_t steps, std::int64_t tokens);
   void finish_chunks();
   void join(std::uint32_t slot);
@@ -382,8 +386,9 @@ class Engine {
   bool blocked_ = false;  // no request can be admitted before one ends
   bool settled_ = false;  // the same, and nothing has changed since
   Ticks start_ = 0, end_ = kNever;
-  std::int64_t steps_ = 0, sampling_ = 0;  // sampling_: tokens of a mixed iteration
-  Ticks streamed_ = 0;                     // when the server has sent all tokens so far
+  std::int64_t steps_ = 0, sampling_ = 0;           // sampling_: tokens of a mixed iteration
+  std::int64_t joining_ = 0, joined_contexts_ = 0;  // of requests that join it; their positions, new tokens included
+  Ticks streamed_ = 0;                              // when the server has sent all tokens so far
   DecodeLine line_;
   std::vector<Planned> planned_;
   std::vector<Chunk> chunks_;

@@ -16,18 +16,25 @@ using serving::EngineSettings;
 
 namespace {
 
+constexpr std::int64_t kMostOfAStep = 1'000'000'000, kMostBlocks = 1'000'000'000'000;
+constexpr Seconds kMostHost(10.0);   // of the host, for one of what it does
+constexpr Seconds kMostWait(100.0);  // of a request
+
 // Times and rates, which the program's prices do not have.
 void add_prices(Record<EngineSettings>& record) {
   using E = EngineSettings;
-  record.optional("step_host", &E::step_host, "host time of an iteration that the device waits for")
+  record.optional("step_host", &E::step_host, "host time of an iteration that the device waits for", {.max = kMostHost})
       .optional("layer_host", &E::layer_host,
                 "host time to launch a layer; an iteration that is not captured as a graph (prompts, decodes of more "
-                "than largest_graph sequences) takes at least the sum over layers")
+                "than largest_graph sequences) takes at least the sum over layers",
+                {.max = kMostHost})
       .optional("expert_layer_host", &E::expert_layer_host,
-                "host time to launch a layer with experts in an iteration with prompts, if longer than layer_host")
+                "host time to launch a layer with experts in an iteration with prompts, if longer than layer_host",
+                {.max = kMostHost})
       .optional("expert_parallel_layer_host", &E::expert_parallel_layer_host,
                 "host time to launch a layer with experts in an iteration with prompts and ep above 1 (its kernels are "
-                "not in the compiled graph), if longer than expert_layer_host")
+                "not in the compiled graph), if longer than expert_layer_host",
+                {.max = kMostHost})
       .optional("expert_rate", &E::expert_rate,
                 "part of the rate of memory that grouped GEMMs reach where weights are stored narrower than they are "
                 "multiplied or the accelerator has no 4-bit matrix units (kernels from before such units)",
@@ -43,16 +50,19 @@ void add_prices(Record<EngineSettings>& record) {
           "expert_math_rate",
           {.min = 0.05, .max = 1.0})
       .optional("expert_latency", &E::expert_latency,
-                "time of a grouped GEMM besides the latency of a kernel: tokens are sorted by expert and quantised")
+                "time of a grouped GEMM besides the latency of a kernel: tokens are sorted by expert and quantised",
+                {.max = kMostHost})
       .optional("overlap_branches", &E::overlap_branches,
                 "on NVIDIA GPUs, shared experts run on a second stream with the routed ones, and latent attention's "
                 "down-projection of keys and values with that of queries: their latency is hidden")
       .optional("sequence_host", &E::sequence_host,
-                "host time for each sequence of an iteration (sampler, scheduler) that the device waits for")
+                "host time for each sequence of an iteration (sampler, scheduler) that the device waits for",
+                {.max = kMostHost})
       .optional("draft_host", &E::draft_host,
-                "host time for each sequence of an iteration with drafts that the device waits for")
+                "host time for each sequence of an iteration with drafts that the device waits for", {.max = kMostHost})
       .optional("transfer_setup", &E::transfer_setup,
-                "time of a request between a prefill and a decode engine (handshake, polling), besides its bytes")
+                "time of a request between a prefill and a decode engine (handshake, polling), besides its bytes",
+                {.max = kMostWait})
       .optional("transfer_by_layer", &E::transfer_by_layer,
                 "with prefill engines: a decode engine gives a request its place and memory before the prompt begins, "
                 "and keys and values of a layer are sent while later layers compute; else both follow the prompt, and "
@@ -60,21 +70,25 @@ void add_prices(Record<EngineSettings>& record) {
       .optional(
           "transfer_host", &E::transfer_host,
           "with prefill engines: host time for each prompt whose keys and values an engine sends, before its next "
-          "iteration; ranks of attention dp spend it at the same time")
-      .optional("prompt_host", &E::prompt_host, "host time to tokenise a token of a prompt, before the engine's queue")
+          "iteration; ranks of attention dp spend it at the same time",
+          {.max = kMostHost})
+      .optional("prompt_host", &E::prompt_host, "host time to tokenise a token of a prompt, before the engine's queue",
+                {.max = kMostHost})
       .optional("tokenizer_batch", &E::tokenizer_batch,
                 "prompts that an engine's server tokenises at the same time, on a core each; 1: one after the other",
                 {.min = 1, .max = 1'000'000})
       .optional("token_host", &E::token_host,
                 "host time to detokenise and stream tokens of a sequence that are sent together (stream_interval); an "
-                "engine's server sends one after the other, while the engine runs on")
+                "engine's server sends one after the other, while the engine runs on",
+                {.max = kMostHost})
       .optional("stream_interval", &E::stream_interval,
                 "tokens of a sequence that the server sends together; the tokens of one iteration (several with "
                 "drafts) are always "
                 "sent together",
                 {.min = 1, .max = 1'000'000})
       .optional("request_overhead", &E::request_overhead,
-                "time of a request outside the engine before its first token, whatever its length (HTTP)");
+                "time of a request outside the engine before its first token, whatever its length (HTTP)",
+                {.max = kMostWait});
 }
 
 // How long requests wait for decode steps.
@@ -117,13 +131,15 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
                   "reserve estimate: expected part of the tokens that requests may still generate",
                   {.min = 0.0, .max = 1.0})
         .optional("preemption", &E::preemption, "keys and values of a preempted request: recompute or swap")
-        .optional("max_batched_tokens", &E::max_batched_tokens, "tokens of an iteration at most", {.min = 1})
-        .optional("max_sequences", &E::max_sequences, "sequences that run at a time at most", {.min = 1})
+        .optional("max_batched_tokens", &E::max_batched_tokens, "tokens of an iteration at most",
+                  {.min = 1, .max = kMostOfAStep})
+        .optional("max_sequences", &E::max_sequences, "sequences that run at a time at most",
+                  {.min = 1, .max = kMostOfAStep})
         .optional("chunked_prefill", &E::chunked_prefill, "prompts may be cut to fill an iteration")
         .optional("long_prefill_threshold", &E::long_prefill_threshold,
                   "tokens of one prompt in an iteration at most; 0: no limit", {.min = 0})
         .optional("block_tokens", &E::block_tokens, "tokens of a block of the cache", {.min = 1, .max = 4096})
-        .optional("blocks", &E::blocks, "blocks of the cache; 0: what memory leaves", {.min = 0})
+        .optional("blocks", &E::blocks, "blocks of the cache; 0: what memory leaves", {.min = 0, .max = kMostBlocks})
         .optional("memory_use", &E::memory_use, "part of device memory that the engine takes",
                   {.min = 0.05, .max = 1.0})
         .optional("memory_of_free", &E::memory_of_free,

@@ -381,7 +381,9 @@ class FleetSimulation {
     } else {
       release_followers(request, now);
     }
-    if (load_.clients > 0 && followers.empty() && has_next()) { timed_.push({now + load_.think + 1, take_next()}); }
+    if (load_.clients > 0 && followers.empty() && has_next()) {
+      timed_.push({saturated_sum(now, load_.think + 1), take_next()});
+    }
   }
 
   // Requests that follow arrive a tick later than they could: iterations that start now, on any engine, do not see
@@ -389,7 +391,7 @@ class FleetSimulation {
   void release_followers(std::int64_t request, Ticks now) {
     for (const std::uint32_t follower : load_.followers_of(request)) {
       if (--waits_for_[follower] == 0 && !run_.outcomes[follower].refused) {
-        timed_.push({now + load_.following[follower].gap + 1, follower});
+        timed_.push({saturated_sum(now, load_.following[follower].gap + 1), follower});
       }
     }
   }

@@ -26,7 +26,7 @@ enum class Routing : std::uint8_t {
   least_outstanding,  // requests that wait or run
   least_tokens,       // prompt tokens that wait, and blocks that are held
   prefix_aware,       // prompt tokens left to compute after hits, and blocks that are held
-  session,            // the engine of the session; least outstanding for a new one
+  session,            // the engine of the session; least outstanding for a new one, or if that engine is off
 };
 
 struct Pool {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "orrery/core/random.hpp"
@@ -103,8 +104,12 @@ class Front {
     if (options_.routing == Routing::random) {
       return active[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(count)))];
     }
-    if (options_.routing == Routing::session && request.session >= 0) {
-      return active[static_cast<std::size_t>(request.session) % count];
+    const bool has_session = options_.routing == Routing::session && request.session >= 0;
+    if (has_session) {
+      const auto home = homes_.find(request.session);
+      if (home != homes_.end() && std::find(active.begin(), active.end(), home->second) != active.end()) {
+        return home->second;
+      }
     }
     look(now);
     const std::size_t start = turn_++ % count;  // ties take turns
@@ -119,6 +124,7 @@ class Front {
       }
     }
     sent_[best] += cost_of(best, request, retrieved);
+    if (has_session) { homes_[request.session] = best; }
     return best;
   }
 
@@ -190,6 +196,7 @@ class Front {
   Autoscaler scaler_;
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<double> seen_, sent_;
+  std::unordered_map<std::int32_t, std::size_t> homes_;  // [session]: the engine of its last request
   Ticks prompt_host_ = 0;
   std::vector<Tokenizer> tokenizers_;                                     // [engine]
   std::vector<std::int64_t> expected_, expected_tokens_, without_place_;  // [engine]; without_place_: of expected_

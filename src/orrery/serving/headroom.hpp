@@ -13,6 +13,7 @@ struct EngineLimits {
   std::int64_t tokens = 0;     // of an iteration, all ranks
   std::int64_t chunk = 0;      // of one prompt in an iteration
   std::int64_t blocks = 0;     // of the cache
+  bool is_shared_out = false;  // over ranks or micro-batches, each of which computes at most `chunk` tokens
   bool cuts_prompts = true;    // the tokens of an iteration act in no other way than by cutting prompts
 };
 
@@ -35,7 +36,7 @@ struct Headroom {
     const bool same_tokens = had.tokens == other.tokens && had.chunk == other.chunk;
     const bool tokens =
         same_tokens || (had.cuts_prompts && other.cuts_prompts && is_free(most_tokens, had.tokens, other.tokens) &&
-                        is_free(largest_chunk, had.chunk, other.chunk));
+                        is_free(had.is_shared_out ? most_tokens : largest_chunk, had.chunk, other.chunk));
     constexpr std::int64_t kOfOneRequest = 2;  // that one alone must fit with, and need not use
     const std::int64_t fewer = had.blocks - other.blocks;
     const bool blocks = fewer == 0 || least_free >= (fewer > 0 ? fewer + kOfOneRequest : 0);

@@ -29,7 +29,8 @@ class Draws {
   RandomStream stream_;
 };
 
-inline constexpr std::int64_t kPrefixBlock = 16;  // tokens of a block that requests share, at least
+inline constexpr std::int64_t kMostTokens = 10'000'000;  // of a prompt, of an answer
+inline constexpr std::int64_t kPrefixBlock = 16;         // tokens of a block that requests share, at least
 
 struct LoadOptions {
   std::int64_t requests = 0;

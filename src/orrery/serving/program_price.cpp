@@ -310,9 +310,10 @@ DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
   if (!is_captured(rows)) { line = at_least(line, contexts, of_token(ticks_of(launches(t)))); }
   Ticks waits = ticks_of(real(rows) * options_.sequence_host);
   if (options_.drafts > 0) {
-    waits += options_.drafts * ticks_of(draft_time(rows, size)) + ticks_of(real(rows) * options_.draft_host);
+    waits = saturated_sum(waits, options_.drafts * ticks_of(draft_time(rows, size)));
+    waits = saturated_sum(waits, ticks_of(real(rows) * options_.draft_host));
   }
-  line.at += of_token(waits);
+  line.at = saturated_sum(line.at, of_token(waits));
   return line;
 }
 
@@ -435,34 +436,51 @@ Seconds ProgramPrice::expert_time(std::int64_t tokens) {
 // fewest tokens. Admission counts the tokens of all together, so a part may have to be cut to what a rank may compute.
 std::int64_t ProgramPrice::fullest_rank(const MixedStep& step) {
   const std::int64_t places = plan_.dp * plan_.pp;
-  rank_tokens_.assign(static_cast<std::size_t>(places), ceil_div(step.decodes, places));
+  rank_tokens_.assign(static_cast<std::size_t>(places), ceil_div(step.decodes * (1 + options_.drafts), places));
   for (const Chunk& chunk : step.chunks) {
     *std::min_element(rank_tokens_.begin(), rank_tokens_.end()) += chunk.tokens;
   }
   return std::min(*std::max_element(rank_tokens_.begin(), rank_tokens_.end()), options_.most_tokens);
 }
 
+// With drafts, sequences that decode advance by one token, though the iteration generates several of each: so they add
+// that part of what they take to the time of the prompts.
 Ticks ProgramPrice::mixed(const MixedStep& step) {
-  std::int64_t tokens = step.decodes, longest = 0, contexts = step.contexts;
+  std::int64_t prompts = 0, longest = 0, contexts = step.contexts;
   for (const Chunk& chunk : step.chunks) {
-    tokens += chunk.tokens;
+    prompts += chunk.tokens;
     contexts += chunk.context + chunk.tokens;
     longest = std::max(longest, chunk.tokens);
   }
   // Prompts of which one token is left join a captured decode step.
-  if (longest == 1 && options_.exact == Exact::no) { return decode(tokens, contexts).at; }
+  if (longest == 1 && options_.exact == Exact::no) { return decode(step.decodes + prompts, contexts).at; }
+  const Ticks all = iteration(step, prompts, longest);
+  if (options_.drafts == 0 || step.decodes == 0) { return all; }
+  const Ticks alone = iteration({step.chunks, 0, 0, step.sampling - step.decodes}, prompts, longest);
+  return alone + std::llround(static_cast<double>(all - alone) / options_.tokens_per_step);
+}
+
+// The whole iteration; `prompts`, `longest`: tokens of all parts of prompts, and of the longest.
+Ticks ProgramPrice::iteration(const MixedStep& step, std::int64_t prompts, std::int64_t longest) {
+  const std::int64_t verified = step.decodes * options_.drafts;
   // Of the largest micro-batch, which has at least the longest part of a prompt: all ranks' mean, and the fullest rank.
-  const std::int64_t mean = std::max(per_rank(tokens), ceil_div(longest, plan_.dp));
+  const std::int64_t mean = std::max(per_rank(prompts + step.decodes + verified), ceil_div(longest, plan_.dp));
   const std::int64_t fullest = plan_.dp * plan_.pp > 1 ? fullest_rank(step) : 0;
   const std::int64_t of_rank = std::max({mean, longest, fullest});
   Seconds time = linear_time(of_rank);
   if (of_rank > mean) { time += expert_time(mean) - expert_time(of_rank); }
-  if (step.sampling > 0) { time += table(captured_size(per_rank(step.sampling), options_.largest_graph)).head; }
+  const std::int64_t sampled = step.sampling + verified;
+  if (sampled > 0) { time += table(captured_size(per_rank(sampled), options_.largest_graph)).head; }
   time += prompt_time(step.chunks);
   Ticks ticks = ticks_of(time);
   if (step.decodes > 0) { ticks += core_line(step.decodes, step.contexts).at(step.contexts); }
   if (longest > 1) { ticks = std::max(ticks, ticks_of(prompt_host_)); }
-  return ticks + ticks_of(real(per_rank(step.sampling)) * options_.sequence_host);
+  if (verified > 0) {
+    const std::int64_t rows = per_rank(step.decodes);
+    ticks += options_.drafts * ticks_of(draft_time(rows, captured_size(rows, options_.largest_graph)));
+    ticks = saturated_sum(ticks, ticks_of(real(rows) * options_.draft_host));
+  }
+  return saturated_sum(ticks, ticks_of(real(per_rank(step.sampling)) * options_.sequence_host));
 }
 
 EngineMemory ProgramPrice::memory(std::int64_t most_tokens) {

@@ -54,7 +54,8 @@ struct RequestTimes {
 
 // The first requests, which no statistic counts; at least one is counted.
 [[nodiscard]] inline std::size_t warm_up_requests(std::size_t count, double part) {
-  return std::min(count - 1, static_cast<std::size_t>(part * static_cast<double>(count)));
+  constexpr double kRounding = 1e-9;
+  return std::min(count - 1, static_cast<std::size_t>(part * static_cast<double>(count) + kRounding));
 }
 
 }  // namespace orrery::serving

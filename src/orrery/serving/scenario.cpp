@@ -14,7 +14,6 @@ using serving::Scenario;
 namespace {
 
 constexpr std::int64_t kMostDegree = 100'000;
-constexpr std::int64_t kMostTokens = 10'000'000;
 constexpr std::int64_t kMostRequests = 100'000'000;
 
 void add_deployment(Record<Scenario>& record) {
@@ -110,7 +109,7 @@ void add_scale(Record<Scenario>& record) {
       .optional("prefill_autoscale_signal", &S::prefill_autoscale_signal,
                 "what the number of prefill engines follows; default: requests")
       .optional("autoscale_interval", &S::autoscale_interval, "time between decisions of the autoscaler",
-                {.max = Seconds(1e5), .positive = true})
+                {.min = Seconds(1e-3), .max = Seconds(1e5)})
       .optional("autoscale_start", &S::autoscale_start, "time from a decision to the first request of an engine",
                 {.max = Seconds(1e5)})
       .optional("autoscale_hold", &S::autoscale_hold,
@@ -130,26 +129,26 @@ void add_load(Record<Scenario>& record) {
       .optional("trace_speed", &S::trace_speed, "arrivals of the trace come so many times as fast",
                 {.max = 1e6, .positive = true})
       .optional("trace_block_tokens", &S::trace_block_tokens, "tokens of a block of the trace's block_ids",
-                {.min = 1, .max = kMostTokens})
+                {.min = 1, .max = serving::kMostTokens})
       .optional(
           "cv", &S::cv,
           "with --rate: coefficient of variation of the times between arrivals: 1 Poisson, 0 constant, else gamma",
           {.min = 0.0, .max = 100.0})
-      .optional("isl", &S::isl, "tokens of a prompt", {.min = 1, .max = kMostTokens})
-      .optional("osl", &S::osl, "tokens of an answer", {.min = 1, .max = kMostTokens})
+      .optional("isl", &S::isl, "tokens of a prompt", {.min = 1, .max = serving::kMostTokens})
+      .optional("osl", &S::osl, "tokens of an answer", {.min = 1, .max = serving::kMostTokens})
       .optional("length_range", &S::length_range, "lengths are uniform from this part of isl and osl to the whole",
                 {.max = 1.0, .positive = true})
       .optional("length_cv", &S::length_cv, "lengths are log-normal with means isl and osl; 0: by length_range",
                 {.min = 0.0, .max = 10.0})
       .optional("prefix_groups", &S::prefix_groups, "prompts begin with one of so many shared prefixes",
                 {.min = 0, .max = 1'000'000})
-      .optional("prefix_tokens", &S::prefix_tokens, "tokens of a shared prefix", {.min = 0, .max = kMostTokens})
+      .optional("prefix_tokens", &S::prefix_tokens, "tokens of a shared prefix", {.min = 0, .max = serving::kMostTokens})
       .optional("turns", &S::turns,
                 "requests of a session; each prompt has all that was said before; --rate and --concurrency then count "
                 "sessions",
                 {.min = 1, .max = 10'000})
       .optional("turn_tokens", &S::turn_tokens, "new tokens of the prompt of a later turn; default: --isl",
-                {.min = 1, .max = kMostTokens})
+                {.min = 1, .max = serving::kMostTokens})
       .optional("branches", &S::branches,
                 "answers that a request generates at the same time over one prompt (reasoning in parallel); lengths "
                 "of all are distributed as osl",
@@ -456,7 +455,12 @@ Result<Workload> workload_of(const Scenario& scenario, std::int64_t block_tokens
     options.cv = scenario.cv;
     options.seed = static_cast<std::uint64_t>(scenario.seed);
     ORRERY_TRY(load, trace_of(scenario.trace, options));
-    for (Request& request : load.requests) { request.input += added; }
+    for (Request& request : load.requests) {
+      if (added == 0) { break; }
+      // What is added follows the prompt: its last block is shared only if it is full.
+      request.blocks = std::min(request.blocks, static_cast<std::uint32_t>(request.input / load.block_tokens));
+      request.input += added;
+    }
     load.place.file = scenario.trace;
     return load;
   }

@@ -123,8 +123,9 @@ void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, c
       result.events += totals.events;
       result.preemptions += totals.preemptions;
     }
-    pool.kv_mean = part(held / blocks, duration * count);
-    pool.utilisation = part(busy, duration * count);
+    const double on = pools[p].autoscale.scales() ? run.autoscaled[p].engine_seconds : duration * count;
+    pool.kv_mean = part(held / blocks, on);
+    pool.utilisation = part(busy, on);
     pool.prefill_share = part(prefill, busy);
     pool.mean_batch = part(batch, busy);
     result.kv_peak = std::max(result.kv_peak, pool.kv_peak);

@@ -25,7 +25,7 @@ void add(TokenSeconds& spent, BuiltPool& pool, const EngineTotals& totals) {
     if (steps == 0) { continue; }
     const auto sequences = static_cast<std::int64_t>(i);
     DecodeParts parts = pool.price().decode_parts(sequences, std::llround(use.contexts / steps));
-    parts.host += Seconds(seconds_of(pool.shape().step_host));
+    parts.host += Seconds(seconds_of(pool.shape().decode_host));
     const double time = parts.sum().value();
     const double mixed = std::min(use.mixed_token_seconds, real(sequences) * use.mixed_steps * time);
     spent.decode += parts * ((use.token_seconds + mixed) / time);

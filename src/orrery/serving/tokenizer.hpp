@@ -21,8 +21,9 @@ class Tokenizer {
       count_ = 0;
     }
     ++count_;
-    end_ = std::max(end_, begin_ + duration);
-    return begin_ + duration;
+    const Ticks ready = saturated_sum(begin_, duration);
+    end_ = std::max(end_, ready);
+    return ready;
   }
 
   // Time in which it encodes something, up to the end of its last batch.

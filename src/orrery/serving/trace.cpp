@@ -118,10 +118,10 @@ class TraceReader {
       }
     }
     const auto input = number_in<std::int64_t>(cell(input_)), output = number_in<std::int64_t>(cell(output_));
-    if (!input || *input < 1) { return wrong("input_tokens", cell(input_), "is not a number of tokens, at least 1"); }
-    if (!output || *output < 1) {
-      return wrong("output_tokens", cell(output_), "is not a number of tokens, at least 1");
-    }
+    const auto is_length = [](const auto& tokens) { return tokens && *tokens >= 1 && *tokens <= kMostTokens; };
+    constexpr const char* kLength = "is not a number of tokens, from 1 to 10,000,000";
+    if (!is_length(input)) { return wrong("input_tokens", cell(input_), kLength); }
+    if (!is_length(output)) { return wrong("output_tokens", cell(output_), kLength); }
     request.input = *input;
     request.output = *output;
     const auto priority = number_in<std::int32_t>(cell(priority_));
