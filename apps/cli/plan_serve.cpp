@@ -15,6 +15,7 @@
 #include "apps/cli/terminal.hpp"
 #include "orrery/api/serve_plan.hpp"
 #include "orrery/config/record.hpp"
+#include "orrery/config/units_text.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/launch/serving.hpp"
 #include "orrery/report/serving_plan.hpp"
@@ -143,6 +144,27 @@ launch::ServedPool served_pool(const char* role, const results::ServingDegrees& 
   return {role, d.tp, d.pp, d.ep, d.attention_dp, d.replicas, pool.redundant_experts};
 }
 
+// Of a scenario: what changes the prediction, and no server line says.
+std::vector<std::string> simulated_only(const serving::Scenario& s) {
+  std::vector<std::string> list;
+  const auto add = [&](bool is_given, const char* key, std::string_view value) {
+    if (is_given) { list.push_back(fmt::format("{} {}", key, value)); }
+  };
+  using hardware::Precision;
+  add(s.precision != Precision::bf16 && s.precision != Precision::fp8, "precision", hardware::name_of(s.precision));
+  if (s.weight_format) { add(true, "weight_format", hardware::name_of(*s.weight_format)); }
+  if (s.kv_format && *s.kv_format != hardware::CacheFormat::fp8) {
+    add(true, "kv_format", hardware::name_of(*s.kv_format));
+  }
+  if (s.attention_precision) { add(true, "attention_precision", hardware::name_of(*s.attention_precision)); }
+  add(!s.stack.empty() && s.stack != "sglang-deepep", "stack", s.stack);
+  add(!s.prefill_cluster.empty(), "prefill_cluster", s.prefill_cluster);
+  add(s.routing != serving::Routing::least_outstanding, "routing", config::enum_name(s.routing));
+  add(s.host_cache > Bytes(0), "host_cache", config::format_bytes(s.host_cache));
+  add(s.remote_cache > Bytes(0), "remote_cache", config::format_bytes(s.remote_cache));
+  return list;
+}
+
 std::string script(launch::Server server, const api::ServePlanRequest& request, const results::ServingCandidate& best) {
   const serving::Scenario& s = request.base.scenario;
   launch::ServedFleet fleet;
@@ -164,6 +186,7 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
     if (is_emitted && (setting.key != "memory_use" || best.memory_use > 0.0)) { continue; }
     fleet.missing.push_back(setting.value.is_scalar() ? setting.key + " " + setting.value.scalar : setting.key);
   }
+  for (std::string& setting : simulated_only(s)) { fleet.missing.push_back(std::move(setting)); }
   fleet.note = fmt::format("{}: predicted {:.4g} requests/s within {}", best.text, best.load, s.slo);
   return launch::serving_script(server, fleet);
 }

@@ -11,7 +11,6 @@
 
 #include "orrery/api/serve_run.hpp"
 #include "orrery/core/error.hpp"
-#include "orrery/estimate/spread.hpp"
 
 namespace orrery::api {
 
@@ -67,13 +66,12 @@ ServeRequest with_scenario(ServeRequest request, const serving::Scenario& scenar
 Result<results::Serving> serve(const std::string& data_directory, const ServeRequest& request) {
   ORRERY_TRY(ready, prepared(data_directory, request));
   ORRERY_TRY(result, run_serving(ready, request.scenario, request.each));
-  ORRERY_TRY(spreads, estimate::load_spreads(data_directory));
-  for (const std::string_view metric : {"ttft", "tpot", "throughput"}) {
-    // An open loop below saturation has the throughput that arrives; measured ones are of closed loops.
-    if (metric == "throughput" && !request.scenario.concurrency) { continue; }
-    const auto range = estimate::uncertainty_of(spreads, {fmt::format("serving {}", metric)}, Seconds(1.0));
-    if (range) { result.ranges.push_back({std::string(metric), range->p10.value(), range->p90.value()}); }
+  ORRERY_TRY(ranges, serving_ranges(data_directory));
+  // An open loop below saturation has the throughput that arrives; measured ones are of closed loops.
+  if (!request.scenario.concurrency) {
+    std::erase_if(ranges, [](const auto& r) { return r.metric == "throughput"; });
   }
+  result.ranges = std::move(ranges);
   return result;
 }
 

@@ -284,7 +284,10 @@ Result<results::ServingPlan> plan_serving(const std::string& data_directory, con
   ORRERY_TRY(inputs, ServingInputs::read(data_directory, request.base, serve_search::uses_of_search(request)));
   ORRERY_TRY(cluster, inputs->cluster(request.base.scenario.cluster, request.devices));
   (void)cluster;
-  return serve_search::Search(*inputs, request).run();
+  ORRERY_TRY(ranges, serving_ranges(data_directory));
+  ORRERY_TRY(plan, serve_search::Search(*inputs, request).run());
+  plan.ranges = std::move(ranges);
+  return plan;
 }
 
 }  // namespace orrery::api

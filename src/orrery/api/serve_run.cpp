@@ -9,6 +9,7 @@
 #include "orrery/api/inputs.hpp"
 #include "orrery/config/units_text.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/estimate/spread.hpp"
 #include "orrery/serving/summary.hpp"
 #include "orrery/workload/catalogue.hpp"
 
@@ -235,29 +236,62 @@ namespace {
 // Of what arrives, in a run that is not repeated with more requests: less may be chance.
 constexpr double kMuch = 0.15;
 
+// Of stages in which requests wait much longer than they are served.
+void warn_of_waits(results::Serving& result) {
+  constexpr double kTimes = 10;
+  for (const results::ServingStage& stage : result.stages) {
+    const double served = stage.time.mean - stage.wait.mean;
+    if (stage.servers == 0 || stage.wait.mean <= kTimes * served) { continue; }
+    result.warnings.push_back(fmt::format("stage {}: requests wait {} for a server on average, which then takes {}",
+                                          stage.name, config::format_seconds(Seconds(stage.wait.mean)),
+                                          config::format_seconds(Seconds(served))));
+  }
+}
+
+// What a run of an open loop does not reach; empty: nothing is missing. `many_left`: requests wait when the last
+// arrives.
+std::string overload_warning(const results::Serving& result, bool has_rate, bool many_left) {
+  const results::ServingGrowth& growth = result.growth;
+  const char* const what = result.sessions ? "sessions" : "requests";
+  if (many_left) {
+    return fmt::format(
+        "{:.0f} % of the requests wait for an engine when the last one arrives: {}, and the times below "
+        "depend on how many are simulated",
+        100.0 * growth.left,
+        has_rate ? "they arrive faster than they are completed"
+                 : "the trace ends in a peak, or arrives faster than it is completed");
+  }
+  if (!result.overloaded) { return {}; }
+  if (growth.is_burst) {
+    return fmt::format(
+        "all {} arrive before the first ones are completed: give more --requests to see the times at "
+        "this rate",
+        what);
+  }
+  return fmt::format(
+      "{} arrive faster than they are completed: {:.0f} % of them pile up, and the times below depend on "
+      "how many are simulated",
+      what, 100.0 * growth.part);
+}
+
 // The load in words, and warnings of what it does not reach. `least`: part of the arrivals that must pile up for an
 // overload. Of a trace with its own times this is not known.
 void add_load(results::Serving& result, const Scenario& scenario, double least) {
   result.load = serving::load_text(scenario);
-  const bool is_open = !scenario.concurrency.has_value();
+  if (scenario.concurrency) { return; }
   const results::ServingGrowth& growth = result.growth;
   const bool is_enough = growth.is_certain() && (growth.is_burst || growth.part > least);
-  result.overloaded = is_open && scenario.rate && is_enough;
-  if (const auto* full = is_open ? result.full_stage() : nullptr) {
+  const bool many_left = least > 0 && !growth.is_burst && growth.left > least;
+  result.overloaded = scenario.rate && (is_enough || many_left);
+  if (const auto* full = result.full_stage()) {
     result.warnings.push_back(fmt::format(
         "stage {}: requests come faster than its {} serve{} them; its queue grows as long as they do", full->name,
         full->servers == 1 ? "server" : fmt::format("{} servers", full->servers), full->servers == 1 ? "s" : ""));
-  } else if (result.overloaded && !growth.is_burst) {
-    result.warnings.push_back(
-        fmt::format("{} arrive faster than they are completed: {:.0f} % of them pile up, and the times below depend on "
-                    "how many are simulated",
-                    result.sessions ? "sessions" : "requests", 100.0 * growth.part));
-  } else if (result.overloaded) {
-    result.warnings.push_back(
-        fmt::format("all {} arrive before the first ones are completed: give more --requests to "
-                    "see the times at this rate",
-                    result.sessions ? "sessions" : "requests"));
+    return;
   }
+  if (least > 0) { warn_of_waits(result); }
+  std::string warning = overload_warning(result, scenario.rate.has_value(), many_left);
+  if (!warning.empty()) { result.warnings.push_back(std::move(warning)); }
 }
 
 }  // namespace
@@ -315,6 +349,16 @@ bool is_free(const Scenario& scenario) {
 }
 
 }  // namespace
+
+Result<std::vector<results::ServingRange>> serving_ranges(const std::string& data_directory) {
+  ORRERY_TRY(spreads, estimate::load_spreads(data_directory));
+  std::vector<results::ServingRange> ranges;
+  for (const std::string_view metric : {"ttft", "tpot", "throughput"}) {
+    const auto range = estimate::uncertainty_of(spreads, {fmt::format("serving {}", metric)}, Seconds(1.0));
+    if (range) { ranges.push_back({std::string(metric), range->p10.value(), range->p90.value()}); }
+  }
+  return ranges;
+}
 
 Result<results::ServingPoint> serving_probe(const PreparedServing& prepared, const Scenario& scenario, double load) {
   ORRERY_TRY(result, run_serving(prepared, with_load(scenario, load), false));

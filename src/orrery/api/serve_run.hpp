@@ -73,6 +73,9 @@ struct PreparedServing {
 [[nodiscard]] Result<results::Serving> serve_traffic(const PreparedServing& prepared,
                                                      const serving::Scenario& scenario);
 
+// Of measured / predicted, of deployments that were left out: TTFT, TPOT, throughput of closed loops.
+[[nodiscard]] Result<std::vector<results::ServingRange>> serving_ranges(const std::string& data_directory);
+
 // One point of a curve: the scenario at another rate or number of clients.
 [[nodiscard]] Result<results::ServingPoint> serving_probe(const PreparedServing& prepared,
                                                           const serving::Scenario& scenario, double load);

@@ -164,7 +164,8 @@ void Search::size_for_traffic(std::vector<Ranked> ranked, ServingPlan& plan) con
     if (one->candidate) { plan.best.push_back(std::move(*one->candidate)); }
   }
   std::stable_sort(plan.best.begin(), plan.best.end(), [](const auto& a, const auto& b) {
-    return a.value != b.value ? a.value > b.value : a.gpus < b.gpus;
+    if (a.value != b.value) { return a.value > b.value; }
+    return a.gpus != b.gpus ? a.gpus < b.gpus : a.result.tightest() < b.result.tightest();
   });
   std::set<std::string> seen;  // pairs in different ratios may shrink to the same fleet
   std::erase_if(plan.best, [&](const ServingCandidate& c) { return !seen.insert(c.text).second; });

@@ -151,18 +151,35 @@ std::string range_line(const Serving& s) {
 std::string slo_lines(const Serving& s) {
   std::string text;
   const results::ServiceLevel* binding = nullptr;
+  bool refused = false;
   for (const auto& level : s.slo) {
     const bool is_tighter =
         binding == nullptr || level.reached_s / level.limit_s > binding->reached_s / binding->limit_s;
     if (is_tighter) { binding = &level; }
     text += fmt::format("SLO         {}_{} {} (limit {}): {}; {} of requests within\n", level.metric, level.measure,
-                        time(level.reached_s), time(level.limit_s), level.holds() ? "met" : "missed",
+                        time(level.reached_s), time(level.limit_s),
+                        level.holds()              ? "met"
+                        : level.missed_by_refusals ? "missed by refusals"
+                                                   : "missed",
                         percent(level.attained));
+    refused = refused || (level.missed_by_refusals && level.reached_s <= level.limit_s);
   }
-  if (binding != nullptr && s.slo.size() > 1) {
+  if (refused) { text += "            times are those of admitted requests; refused ones are within no limit\n"; }
+  if (!refused && binding != nullptr && s.slo.size() > 1) {
     text += fmt::format("            {}_{} is the binding limit\n", binding->metric, binding->measure);
   }
   return text;
+}
+
+// What a GPU-hour costs, of all pools; empty: not known.
+std::string hourly_price(const Serving& s) {
+  double usd = 0, hours = 0;
+  for (const auto& pool : s.pools) {
+    if (!pool.usd) { return {}; }
+    usd += *pool.usd;
+    hours += pool.gpu_hours;
+  }
+  return hours > 0 ? fmt::format(" ({} per GPU-hour)", dollars(usd / hours)) : std::string();
 }
 
 std::string tier_lines(const Serving& s) {
@@ -222,7 +239,8 @@ std::string serving_text(const Serving& s, TextStyle style) {
   text += branches_lines(s);
   text += autoscale_lines(s);
   if (s.usd_per_million_tokens) {
-    text += fmt::format("Price       {} per million output tokens\n", dollars(*s.usd_per_million_tokens));
+    text += fmt::format("Price       {} per million output tokens{}\n", dollars(*s.usd_per_million_tokens),
+                        hourly_price(s));
   }
   if (s.joules_per_token) {
     text += fmt::format("Energy      {} per output token (rated power)\n", joules(*s.joules_per_token));
@@ -281,8 +299,11 @@ std::string serving_curve_text(const results::ServingCurve& curve, TextStyle sty
   text += curve_warnings(curve, unit);
   if (curve.best) {
     const auto& best = curve.points[*curve.best];
-    text += fmt::format("\nHighest load within the SLO: {:.4g} {}, {:.4g} requests/s served per GPU\n", best.load, unit,
-                        best.result.requests_per_s / static_cast<double>(best.result.gpus));
+    // A rate is carried: the drain of a run is no part of it. Clients and sessions send as many requests as are served.
+    const bool is_rate = curve.axis == "rate" && !first.sessions;
+    const double requests = is_rate ? best.load : best.result.requests_per_s;
+    text += fmt::format("\nHighest load within the SLO: {:.4g} {}, {:.4g} requests/s per GPU\n", best.load, unit,
+                        requests / static_cast<double>(best.result.gpus));
   } else if (!first.slo.empty()) {
     text += "\nNo load of the table is within the SLO\n";
   }

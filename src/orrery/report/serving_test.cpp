@@ -51,7 +51,7 @@ TEST(ServingText, loads_of_sessions_are_sessions_per_second) {
   EXPECT_TRUE(has(serving_curve_text(curve, {}), "within the SLO: 2 requests/s,"));
   curve.points[0].result.sessions = true;
   const std::string text = serving_curve_text(curve, {});
-  EXPECT_TRUE(has(text, "within the SLO: 2 sessions/s, 0 requests/s served per GPU"));
+  EXPECT_TRUE(has(text, "within the SLO: 2 sessions/s, 0 requests/s per GPU"));
   EXPECT_LT(text.find("sessions/s"), text.find("TTFT p50"));  // the head of the first column
 }
 

@@ -1,6 +1,7 @@
 // What a serving simulation found: plain values. Times in seconds.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -114,6 +115,7 @@ struct ServingGrowth {
   bool is_burst = false;  // all arrive in less time than the first ones take: nothing can be said about their rate
   bool is_short = false;  // they arrive for less than eight times that: it is not known whether anything grows
   double stay_s = 0;      // mean time in the system; of sessions, from the first turn to the last answer
+  double left = 0;        // part of the requests that wait for an engine when the last one arrives
 
   // Beyond chance, and by more than 2 %.
   [[nodiscard]] bool is_certain() const { return is_burst || (part > 0.02 && part > 3.0 * chance); }
@@ -194,6 +196,13 @@ struct Serving {
 
   // Of the mean TTFT, in the order of a request; they add up to it.
   [[nodiscard]] std::vector<TimePart> ttft_parts() const;
+  // How near the nearest limit of the service level is: 1 is at the limit.
+  [[nodiscard]] double tightest() const {
+    double most = 0;
+    for (const ServiceLevel& level : slo) { most = std::max(most, level.reached_s / level.limit_s); }
+    return most;
+  }
+
   // A stage whose servers are busy all the time: requests come faster than it serves them, or it is what limits a
   // closed loop.
   [[nodiscard]] const ServingStage* full_stage() const {

@@ -73,6 +73,19 @@ double interval_variation(const std::vector<Stay>& stays) {
   return squares / count / (mean * mean) - 1.0;
 }
 
+// Part of the requests that wait for an engine when the last one arrives.
+double left_waiting(const Workload& load, const FleetRun& run) {
+  const auto count = static_cast<std::size_t>(load.arriving());
+  Ticks last = 0;
+  for (std::size_t i = 0; i < count; ++i) { last = std::max(last, load.requests[i].arrival); }
+  double waiting = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const Outcome& outcome = run.outcomes[i];
+    waiting += !outcome.refused && outcome.ready <= last && outcome.scheduled > last ? 1.0 : 0.0;
+  }
+  return waiting / static_cast<double>(count);
+}
+
 }  // namespace
 
 results::ServingGrowth growth_of(const Workload& load, const FleetRun& run) {
@@ -83,6 +96,7 @@ results::ServingGrowth growth_of(const Workload& load, const FleetRun& run) {
   const double first = stays.front().from, span = stays.back().from - first;
   const double answer = first_time(stays);
   growth.stay_s = mean_time(stays, stays.size());
+  growth.left = left_waiting(load, run);
   growth.is_burst = stays.size() > 1 && span < answer;
   constexpr double kAnswers = 8;  // then the system has filled before the second quarter begins
   growth.is_short = !growth.is_burst && (stays.size() < kFewest || span < kAnswers * answer);
