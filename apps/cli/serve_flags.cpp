@@ -30,6 +30,13 @@ const std::vector<config::FieldInfo>& engine_fields() {
   return config::Described<serving::EngineSettings>::record().fields();
 }
 
+// Their defaults are those of a profile, not of the record.
+std::vector<config::FieldInfo> engine_flags() {
+  std::vector<config::FieldInfo> fields = engine_fields();
+  for (config::FieldInfo& field : fields) { field.default_text.reset(); }
+  return fields;
+}
+
 // Moves the fields of the engine out of a scenario.
 config::Node take_engine_fields(config::Node& fields) {
   config::Node engine = config::mapping_node();
@@ -59,7 +66,7 @@ void resolve_serving_paths(config::Node& fields, const std::string& file) {
 }  // namespace of_serve_flags
 
 ServeFlags::ServeFlags()
-    : scenario_(config::Described<serving::Scenario>::record().fields()), engine_(of_serve_flags::engine_fields()) {}
+    : scenario_(config::Described<serving::Scenario>::record().fields()), engine_(of_serve_flags::engine_flags()) {}
 
 void ServeFlags::declare(Command& command, const std::function<bool(std::string_view)>& wants) {
   using namespace of_serve_flags;

@@ -11,8 +11,12 @@ constexpr double kResolution = 1.01, kHighest = 4096;  // kHighest: times the st
 
 }  // namespace
 
-LoadBisection::LoadBisection(double start, double lowest, bool counts)
-    : start_(start), lowest_(lowest), counts_(counts), load_(std::max(start, lowest)) {}
+LoadBisection::LoadBisection(double start, double lowest, bool counts, double highest)
+    : start_(start),
+      lowest_(lowest),
+      highest_(std::min(highest, start * kHighest)),
+      counts_(counts),
+      load_(std::max(start, lowest)) {}
 
 std::optional<double> LoadBisection::next() const {
   if (widens_) { return load_; }
@@ -28,7 +32,7 @@ void LoadBisection::tell(bool is_good) {
   load_ = is_good ? load_ * 2 : load_ / 2;
   if (counts_) { load_ = std::max(1.0, std::round(load_)); }
   const bool is_lowest = load_ < lowest_ || (counts_ && bad_ == 1.0);
-  const bool is_highest = load_ > start_ * kHighest;
+  const bool is_highest = load_ > highest_;
   widens_ = (good_ == 0 || bad_ == 0) && !(good_ == 0 && is_lowest) && !(bad_ == 0 && is_highest);
 }
 

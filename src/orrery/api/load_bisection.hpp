@@ -4,6 +4,7 @@
 // is at least `good()` and less than `bad()` at any time.
 #pragma once
 
+#include <limits>
 #include <optional>
 
 namespace orrery::api {
@@ -11,7 +12,8 @@ namespace orrery::api {
 class LoadBisection {
  public:
   // `lowest`: below it nothing is tried; a start below it is there. `counts`: loads are whole numbers of clients.
-  LoadBisection(double start, double lowest, bool counts);
+  // Nothing is above `highest`, or 4096 times the start.
+  LoadBisection(double start, double lowest, bool counts, double highest = std::numeric_limits<double>::infinity());
 
   // None: it is over.
   [[nodiscard]] std::optional<double> next() const;
@@ -23,7 +25,7 @@ class LoadBisection {
   [[nodiscard]] double bad() const { return bad_; }    // the lowest so far; 0: none
 
  private:
-  double start_, lowest_;
+  double start_, lowest_, highest_;
   bool counts_, widens_ = true;
   double good_ = 0, bad_ = 0, load_;
 };

@@ -33,7 +33,8 @@ EngineUses uses_of_search(const ServePlanRequest& request) {
     return degrees.empty() || *std::max_element(degrees.begin(), degrees.end()) > 1;
   };
   const bool pools = request.pools != Pools::aggregated && request.base.scenario.branches == 1;
-  return {request.pools != Pools::disaggregated, pools, varies(request.attention_dp), varies(request.ep)};
+  return {request.pools != Pools::disaggregated, pools, varies(request.attention_dp), varies(request.ep),
+          !request.base.scenario.trace.empty()};
 }
 
 }  // namespace

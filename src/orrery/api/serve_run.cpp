@@ -8,6 +8,7 @@
 
 #include "orrery/api/inputs.hpp"
 #include "orrery/config/units_text.hpp"
+#include "orrery/core/integers.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/estimate/spread.hpp"
 #include "orrery/serving/summary.hpp"
@@ -107,6 +108,15 @@ Result<void> check_effects(const serving::EngineSettings& engine, const config::
            Setting{"batch_wait", "--batch-wait", uses.single, one_pool},
            Setting{"poll_interval", "--poll-interval", uses.single, one_pool},
            Setting{"batch_wait", "--batch-wait", !is_static, not_static},
+           Setting{"balance_wait", "--balance-wait", !is_static, not_static},
+           Setting{"max_batched_tokens", "--max-batched-tokens", !is_static, not_static},
+           Setting{"reserve", "--reserve", !is_static, not_static},
+           Setting{"preemption", "--preemption", !is_static, not_static},
+           Setting{"chunked_prefill", engine.chunked_prefill ? "--chunked-prefill" : "--no-chunked-prefill", !is_static,
+                   not_static},
+           Setting{"memory_use", "--memory-use", engine.blocks == 0, "--blocks 0 (what memory leaves)"},
+           Setting{"policy", "--policy", engine.policy == serving::Policy::fcfs || uses.traced,
+                   "--trace, whose column has priorities"},
            Setting{"expert_parallel_layer_host", "--expert-parallel-layer-host", uses.ep, "--ep of at least 2"},
            Setting{"tokenizer_batch", "--tokenizer-batch", tokenises, "--prompt-host above 0"},
            Setting{"stream_interval", "--stream-interval", streams, "--token-host above 0"},
@@ -128,6 +138,7 @@ EngineUses uses_of(const Scenario& scenario) {
   EngineUses uses;
   uses.pools = scenario.disaggregated();
   uses.single = !uses.pools;
+  uses.traced = !scenario.trace.empty();
   for (const serving::Degrees& degrees : {scenario.degrees(), scenario.prefill_degrees()}) {
     uses.attention_dp = uses.attention_dp || degrees.attention_dp > 1;
     uses.ep = uses.ep || degrees.ep > 1;
@@ -142,9 +153,11 @@ Result<std::unique_ptr<ServingInputs>> ServingInputs::read(const std::string& da
   ORRERY_TRY(profile, serving::load_engine(data_directory, s.engine));
   ORRERY_TRY(engine,
              config::Described<serving::EngineSettings>::record().read_over(std::move(profile), request.engine));
-  if (auto ok = check_effects(engine, request.engine, uses); !ok) { return tl::make_unexpected(ok.error()); }
   ORRERY_TRY(stack, at_flag(inputs->catalogue_.stack(s.stack.empty() ? engine.stack : s.stack), "--stack"));
   ORRERY_TRY(model, at_flag(workload::load_model(data_directory, s.model, s.as), "--model"));
+  EngineUses used = uses;
+  used.ep = uses.ep && model.has_experts();
+  if (auto ok = check_effects(engine, request.engine, used); !ok) { return tl::make_unexpected(ok.error()); }
   inputs->engine_ = std::move(engine);
   inputs->stack_ = std::move(stack);
   inputs->model_ = std::move(model);
@@ -395,7 +408,10 @@ LoadBisection bisection_of(const Scenario& scenario) {
     const double requests = static_cast<double>(scenario.requests.value_or(static_cast<std::int64_t>(kFewestRequests)));
     lowest = std::max(lowest, requests / (0.9 * serving::kLongestSeconds));
   }
-  return {start, lowest, scenario.concurrency.has_value()};
+  if (!scenario.concurrency) { return {start, lowest, false}; }
+  // More clients than requests, or sessions, would have nothing to do.
+  const double sessions = scenario.requests ? real(*scenario.requests / scenario.turns) : kMostOfProbe;
+  return {start, lowest, true, sessions};
 }
 
 namespace {

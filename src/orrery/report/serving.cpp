@@ -145,27 +145,29 @@ std::string range_line(const Serving& s) {
                                   time(range.p90 * median)));
     }
   }
-  return fmt::format("Range       {} (8 of 10 measured deployments)\n", join(parts, ", "));
+  return fmt::format("Range       {} (80 % interval)\n", join(parts, ", "));
 }
 
 std::string slo_lines(const Serving& s) {
   std::string text;
   const results::ServiceLevel* binding = nullptr;
-  bool refused = false;
+  bool refused = false;  // a limit is missed by refusals alone
   for (const auto& level : s.slo) {
     const bool is_tighter =
         binding == nullptr || level.reached_s / level.limit_s > binding->reached_s / binding->limit_s;
     if (is_tighter) { binding = &level; }
+    const bool by_refusals = level.missed_by_refusals && level.reached_s <= level.limit_s;
+    refused = refused || by_refusals;
     text += fmt::format("SLO         {}_{} {} (limit {}): {}; {} of requests within\n", level.metric, level.measure,
                         time(level.reached_s), time(level.limit_s),
-                        level.holds()              ? "met"
-                        : level.missed_by_refusals ? "missed by refusals"
-                                                   : "missed",
+                        level.holds() ? "met"
+                        : by_refusals ? "missed by refusals"
+                                      : "missed",
                         percent(level.attained));
-    refused = refused || (level.missed_by_refusals && level.reached_s <= level.limit_s);
   }
-  if (refused) { text += "            times are those of admitted requests; refused ones are within no limit\n"; }
-  if (!refused && binding != nullptr && s.slo.size() > 1) {
+  if (refused) {
+    text += "            times are those of admitted requests; refused ones are within no limit\n";
+  } else if (s.slo.size() > 1) {
     text += fmt::format("            {}_{} is the binding limit\n", binding->metric, binding->measure);
   }
   return text;

@@ -142,9 +142,10 @@ std::string range_lines(const ServingPlan& plan) {
     parts.push_back(fmt::format("{} {:.2f} to {:.2f}", range.metric == "ttft" ? "TTFT" : "TPOT", range.p10, range.p90));
   }
   if (parts.empty()) { return {}; }
-  return wrapped("Range: ", fmt::format("measured / predicted is {} in 8 of 10 deployments (80 % interval); one random "
-                                        "stream, --seed has others",
-                                        join(parts, ", ")));
+  return wrapped("Range: ",
+                 fmt::format("measured / predicted is {} (80 % interval of measured deployments); one random stream of "
+                             "requests, --seed gives others",
+                             join(parts, ", ")));
 }
 
 }  // namespace

@@ -13,8 +13,8 @@ struct EngineLimits {
   std::int64_t tokens = 0;     // of an iteration, all ranks
   std::int64_t chunk = 0;      // of one prompt in an iteration
   std::int64_t blocks = 0;     // of the cache
-  bool is_shared_out = false;  // over ranks or micro-batches, each of which computes at most `chunk` tokens
   bool cuts_prompts = true;    // the tokens of an iteration act in no other way than by cutting prompts
+  bool is_shared_out = false;  // over ranks or micro-batches, each of which computes at most `chunk` tokens
 };
 
 struct Headroom {

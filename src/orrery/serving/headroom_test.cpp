@@ -92,6 +92,14 @@ TEST(Headroom, a_limit_that_was_reached_allows_no_other_one) {
   EngineLimits waits = other(&EngineLimits::tokens, 1000);
   waits.cuts_prompts = false;
   EXPECT_FALSE(headroom.allows(had, waits));
+  // A rank that may get all tokens of an iteration computes no more than a prompt may have.
+  EngineLimits ranks = had, more = had;
+  ranks.chunk = 50;
+  more.chunk = 200;
+  EXPECT_TRUE((Headroom{1, 99, 49, 4}.allows(ranks, more)));
+  ranks.is_shared_out = more.is_shared_out = true;
+  EXPECT_FALSE((Headroom{1, 99, 49, 4}.allows(ranks, more)));
+  EXPECT_TRUE((Headroom{1, 49, 49, 4}.allows(ranks, more)));
 }
 
 }  // namespace

@@ -87,6 +87,24 @@ RC_GTEST_PROP(ProgramPrice, parts_of_decode_steps_are_their_time, ()) {
   RC_ASSERT((parts.drafts > Seconds(0)) == (settings.speculative_tokens > 0));
 }
 
+// Sequences that decode in an iteration with prompts: with drafts that are all accepted, the iteration generates four
+// tokens of each, and what they add to its time is spread over them. Rows and cache are read once.
+TEST(ProgramPrice, drafts_are_verified_in_iterations_with_prompts) {
+  EngineSettings plain = profile("vllm-v1"), drafts = plain;
+  drafts.speculative_tokens = 3;
+  drafts.acceptance = 1.0;
+  drafts.draft_layers = 0.0;
+  const std::vector<Chunk> chunks = {{256, 0}};
+  const auto added = [&](const EngineSettings& settings) {
+    const auto engine = built("llama-3.1-8b", settings, degrees_of(1, 1, 1));
+    ProgramPrice& price = engine->pool->price();
+    return price.mixed({chunks, 32, 32 * 8000, 33}) - price.mixed({chunks, 0, 0, 1});
+  };
+  const Ticks alone = added(plain), spread = added(drafts);
+  EXPECT_LT(spread, alone / 2);
+  EXPECT_GT(spread, alone / 4);
+}
+
 // Engines that send rows of padding to experts are never faster, and no step of more sequences is cheaper by more than
 // the tiles of its GEMMs explain.
 TEST(ProgramPrice, padding_never_saves_time_by_being_computed) {

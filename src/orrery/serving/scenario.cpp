@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/core/integers.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/hardware/records.hpp"
 
@@ -142,7 +143,8 @@ void add_load(Record<Scenario>& record) {
                 {.min = 0.0, .max = 10.0})
       .optional("prefix_groups", &S::prefix_groups, "prompts begin with one of so many shared prefixes",
                 {.min = 0, .max = 1'000'000})
-      .optional("prefix_tokens", &S::prefix_tokens, "tokens of a shared prefix", {.min = 0, .max = serving::kMostTokens})
+      .optional("prefix_tokens", &S::prefix_tokens, "tokens of a shared prefix",
+                {.min = 0, .max = serving::kMostTokens})
       .optional("turns", &S::turns,
                 "requests of a session; each prompt has all that was said before; --rate and --concurrency then count "
                 "sessions",
@@ -369,6 +371,9 @@ void check_load_effects(const Scenario& s, std::vector<Diagnostic>& found) {
                   traced ? "the arrivals of the trace: not with --rate or --concurrency" : "--trace"},
                  {"--trace-block-tokens", s.trace_block_tokens != usual.trace_block_tokens, traced, "--trace"},
                  {"--cv", s.cv != usual.cv, open, "--rate"},
+                 {"--think", s.think > Seconds(0), closed || s.turns > 1, "--concurrency, or --turns of at least 2"},
+                 {"--length-range", s.length_range != usual.length_range && !traced, s.length_cv == usual.length_cv,
+                  "--length-cv 0"},
                  {"--turn-tokens", s.turn_tokens.has_value() && !traced, s.turns > 1, "--turns of at least 2"},
                  {"--join", s.join.has_value(), s.branches > 1, "--branches of at least 2"},
                  {"--prefix-tokens", s.prefix_tokens > 0 && !traced, s.prefix_groups > 0, "--prefix-groups"}},
@@ -388,6 +393,36 @@ void check_trace(const Scenario& s, std::vector<Diagnostic>& found) {
   check(s.prefix_tokens > 0, "--prefix-tokens", ", whose column block_ids states what prompts share");
   check(s.turn_tokens.has_value(), "--turn-tokens", ", which has lengths");
   check(s.turns > 1, "--turns", "; give the sessions as its column session");
+}
+
+// Loads that are larger than a simulation can hold, or that have less than their clients need.
+void check_sizes(const Scenario& s, std::vector<Diagnostic>& found) {
+  const auto wrong = [&](const char* flag, std::string message) {
+    found.push_back({{{}, 0, 0, flag}, std::move(message)});
+  };
+  if (!s.trace.empty()) { return; }
+  const std::int64_t clients = s.concurrency.value_or(0), requests = requests_of(s);
+  if (requests > kMostSequences) {
+    wrong("--requests", fmt::format("{} of {} clients and {} turns are more than {}; give fewer", grouped(requests),
+                                    grouped(clients), s.turns, grouped(kMostSequences)));
+    return;
+  }
+  if (s.requests && clients > *s.requests / s.turns) {
+    wrong("--requests", fmt::format("{} are fewer than one{} for each of the {} clients", grouped(*s.requests),
+                                    s.turns > 1 ? " session" : "", grouped(clients)));
+  }
+  const double prefixes = real(s.prefix_groups) * real(s.prefix_tokens);
+  const double turns = real(s.turns - 1) * real(s.turn_tokens.value_or(s.isl) + s.osl) / 2.0;
+  const double prompts = s.turns > 1 ? real(requests) * (real(s.isl) + turns) : 0.0;
+  constexpr double kMostBlocks = 1e9;
+  if ((prefixes + prompts) / real(kPrefixBlock) > kMostBlocks) {
+    wrong(prefixes > prompts ? "--prefix-tokens" : "--turns",
+          fmt::format("prompts have {:.2g} shared blocks, more than the {:.2g} of a simulation",
+                      (prefixes + prompts) / real(kPrefixBlock), kMostBlocks));
+  }
+  if (s.prefix_groups > 0 && s.prefix_tokens > s.isl) {
+    wrong("--prefix-tokens", fmt::format("{} are more than the {} of a prompt (--isl)", s.prefix_tokens, s.isl));
+  }
 }
 
 // Tokens that stages of a place add to a prompt.
@@ -426,6 +461,7 @@ std::vector<Diagnostic> problems(const Scenario& scenario) {
   if (scenario.devices && scenario.disaggregated()) {
     wrong("--devices", "is not valid with --prefill-replicas; give --replicas, the number of decode engines");
   }
+  check_sizes(scenario, found);
   if (scenario.prefix_groups > 0 && scenario.prefix_tokens == 0) {
     wrong("--prefix-tokens", "is missing: --prefix-groups needs the length of the prefixes");
   }

@@ -8,6 +8,7 @@ SloWatch::SloWatch(const std::vector<results::ServiceLevel>& slo, const Workload
                    double overhead_s)
     : load_(load), overhead_s_(overhead_s) {
   const std::size_t skipped = warm_up_requests(load.requests.size(), warm_up);
+  if (skipped > 0 && !load.following.empty()) { return; }  // which turns arrive first is known at the end
   skipped_ = static_cast<std::int64_t>(skipped);
   std::size_t all = load.requests.size() - skipped, with_tpot = 0;
   for (std::size_t i = skipped; i < load.requests.size(); ++i) { with_tpot += load.requests[i].output > 1 ? 1 : 0; }

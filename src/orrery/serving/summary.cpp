@@ -77,6 +77,31 @@ double tokenisation_of(const FleetRun& run, std::size_t number, const std::vecto
   return before;
 }
 
+// The first requests by arrival, which no statistic of requests counts.
+class WarmUp {
+ public:
+  WarmUp(const Workload& load, double part) : load_(load) {
+    const auto count = static_cast<std::size_t>(load.arriving());
+    requests_ = warm_up_requests(count, part);
+    if (load.following.empty() || requests_ == 0) { return; }
+    std::vector<std::pair<Ticks, std::size_t>> arrivals;
+    for (std::size_t i = 0; i < count; ++i) { arrivals.emplace_back(load.requests[i].arrival, i); }
+    const auto end = arrivals.begin() + static_cast<std::ptrdiff_t>(requests_);
+    std::nth_element(arrivals.begin(), end, arrivals.end());
+    end_ = *end;
+  }
+  [[nodiscard]] std::size_t requests() const { return requests_; }
+  // Later turns of sessions stand behind their first ones, and arrive after those of other sessions.
+  [[nodiscard]] bool has(std::size_t i) const {
+    return end_ ? std::pair(load_.requests[i].arrival, i) < *end_ : i < requests_;
+  }
+
+ private:
+  const Workload& load_;
+  std::size_t requests_ = 0;
+  std::optional<std::pair<Ticks, std::size_t>> end_;  // sessions: the first one that counts
+};
+
 double part(double of, double whole) { return whole > 0.0 ? of / whole : 0.0; }
 
 // What was loaded from tiers that are given: those with a rate.
@@ -133,14 +158,14 @@ void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, c
 }
 
 void summarise_stages(results::Serving& result, const std::vector<StationOptions>& stages, const FleetRun& run,
-                      std::size_t skipped, double duration) {
+                      const WarmUp& skipped, double duration) {
   for (std::size_t k = 0; k < run.stations.size(); ++k) {
     const StationTotals& totals = run.stations[k];
     results::ServingStage& stage = result.stages[k];
     std::vector<double> waits, times;
     std::int64_t hits = 0, retrieved = 0;
-    for (std::size_t i = skipped; i < totals.times.size(); ++i) {
-      if (totals.times[i] < 0) { continue; }
+    for (std::size_t i = 0; i < totals.times.size(); ++i) {
+      if (skipped.has(i) || totals.times[i] < 0) { continue; }
       const std::int64_t found = totals.found.empty() ? 0 : totals.found[i];
       hits += found > 0 ? 1 : 0;
       retrieved += found;
@@ -162,11 +187,11 @@ void summarise_stages(results::Serving& result, const std::vector<StationOptions
 }
 
 // Part of the blocks of the trace's prompts that were found in the cache; none without block ids.
-std::optional<double> block_hits(const Workload& load, const FleetRun& run, std::size_t skipped) {
+std::optional<double> block_hits(const Workload& load, const FleetRun& run, const WarmUp& skipped) {
   if (load.block_tokens <= 0) { return std::nullopt; }
   double blocks = 0, found = 0;
-  for (std::size_t i = skipped; i < static_cast<std::size_t>(load.arriving()); ++i) {
-    if (run.outcomes[i].refused) { continue; }
+  for (std::size_t i = 0; i < static_cast<std::size_t>(load.arriving()); ++i) {
+    if (skipped.has(i) || run.outcomes[i].refused) { continue; }
     blocks += static_cast<double>(load.requests[i].blocks);
     found += static_cast<double>(run.outcomes[i].cached_blocks);
   }
@@ -262,7 +287,7 @@ class Latencies {
 void summarise(results::Serving& result, const Workload& load, const std::vector<Pool>& pools, const FleetRun& run,
                const SummaryOptions& options) {
   const auto count = static_cast<std::size_t>(load.arriving());
-  const std::size_t skipped = warm_up_requests(count, options.warm_up);
+  const WarmUp skipped(load, options.warm_up);
   Latencies latencies;
   double prompts = 0, cached = 0, outputs = 0, inputs = 0, tokenisation = 0;
   std::int64_t good = 0, answered = 0;
@@ -283,7 +308,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
     inputs += static_cast<double>(request.input);
     result.recomputed_tokens += outcome.recomputed;
     if (options.each) { result.each.push_back(served_request(load, run, i, last)); }
-    if (i < skipped) { continue; }
+    if (skipped.has(i)) { continue; }
     const RequestTimes times = times_of(request, outcome, ending, end, options.request_overhead_s);
     latencies.add(times, ending.output > 1);
     tokenisation += tokenisation_of(run, i, options.stations, times.before);
@@ -302,10 +327,13 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   }
   if (load.branches > 1) { outputs = summarise_branches(result, load, run); }
   result.requests = static_cast<std::int64_t>(count);
-  result.measured = static_cast<std::int64_t>(count - skipped);
+  result.measured = static_cast<std::int64_t>(count - skipped.requests());
   const double measured = static_cast<double>(result.measured);
   result.duration_s = seconds_of(run.end - first);
   latencies.move_to(result, pools.size() > 1);
+  if (answered == 0) {
+    result.warnings.emplace_back("no request was answered after the warm-up: times of requests are not known");
+  }
   result.request_overhead_s = options.request_overhead_s;
   result.tokenisation_s = part(tokenisation, real(answered));
   const double served = static_cast<double>(static_cast<std::int64_t>(count) - run.refused);

@@ -1,0 +1,178 @@
+// Faults that reviews found, each with the run that showed it.
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "orrery/api/serve.hpp"
+#include "orrery/api/serve_plan.hpp"
+#include "orrery/api/test_serving.hpp"
+
+namespace orrery::api::serve_faults_test {
+namespace {
+
+using serving_test::of_a_file;
+using serving_test::small_run;
+using testing::HasSubstr;
+
+results::Serving run_of(const ServeRequest& request) {
+  auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  EXPECT_TRUE(run.has_value()) << run.error().text();
+  return run ? std::move(*run) : results::Serving{};
+}
+
+std::string error_of(const ServeRequest& request) {
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  return run ? "none" : run.error().text();
+}
+
+// The clock stops at the longest simulation instead of passing its end.
+TEST(ServeFaults, times_beyond_the_clock_are_refused) {
+  ServeRequest request = small_run();
+  request.scenario.rate.reset();
+  request.scenario.concurrency = 1;
+  request.scenario.requests = 20;
+  request.scenario.think = Seconds(95000);
+  EXPECT_THAT(error_of(request), HasSubstr("the simulated time exceeds 900000 s"));
+  request.scenario.think = {};
+  request.scenario.osl = 100'000;
+  config::add(request.engine, "step_host", of_a_file(config::text_node("10 s")));
+  EXPECT_THAT(error_of(request), HasSubstr("the simulated time exceeds 900000 s"));
+}
+
+TEST(ServeFaults, a_large_burst_of_a_slow_bucket_passes) {
+  ServeRequest request = small_run();
+  request.scenario.admission_rate = 0.001;
+  request.scenario.admission_burst = 1000;
+  EXPECT_EQ(run_of(request).refused, 0);
+}
+
+// Eight chunks of a prompt are eight whole iterations of the host, whatever decode iterations generate.
+TEST(ServeFaults, prompts_pay_the_host_of_whole_iterations) {
+  const auto prefill_of = [](std::int64_t drafts, const char* host) {
+    ServeRequest request = small_run();
+    request.scenario.rate.reset();
+    request.scenario.concurrency = request.scenario.requests = 1;
+    request.scenario.isl = 8192;
+    request.scenario.osl = 1;
+    config::add(request.engine, "max_batched_tokens", config::integer_node(1024));
+    config::add(request.engine, "step_host", config::text_node(host));
+    config::add(request.engine, "speculative_tokens", config::integer_node(drafts));
+    return run_of(request).prefill.mean;
+  };
+  EXPECT_NEAR(prefill_of(0, "100 ms") - prefill_of(0, "0 s"), 0.8, 1e-9);
+  EXPECT_NEAR(prefill_of(3, "100 ms") - prefill_of(3, "0 s"), 0.8, 1e-9);
+}
+
+TEST(ServeFaults, a_decode_engine_computes_no_prompts) {
+  ServeRequest request = small_run();
+  request.scenario.prefill_replicas = 1;
+  const results::Serving run = run_of(request);
+  EXPECT_EQ(run.pools.front().prefill_share, 1.0);
+  EXPECT_EQ(run.pools.back().prefill_share, 0.0);
+}
+
+// One engine of eight is on: it is busy most of the time.
+TEST(ServeFaults, engines_that_are_off_are_not_idle) {
+  ServeRequest request = small_run();
+  request.scenario.rate = 5.0;
+  request.scenario.replicas = 8;
+  request.scenario.autoscale_min = 1;
+  request.scenario.autoscale_target = 16;
+  const results::Serving scaled = run_of(request);
+  EXPECT_EQ(scaled.pools.front().autoscale->peak, 1);
+  request.scenario.replicas.reset();
+  request.scenario.autoscale_min.reset();
+  request.scenario.autoscale_target.reset();
+  EXPECT_NEAR(scaled.pools.front().utilisation, run_of(request).pools.front().utilisation, 1e-3);
+}
+
+// Sessions with even numbers on two engines: half of them on each.
+TEST(ServeFaults, new_sessions_go_to_the_engine_with_fewest_requests) {
+  const auto file = std::filesystem::temp_directory_path() / "orrery-sessions.csv";
+  {
+    std::ofstream out(file);
+    out << "arrival_s,input_tokens,output_tokens,session\n";
+    for (int i = 0; i < 200; ++i) { out << 0.02 * i << ",200,20,s" << 2 * (i % 8) << "\n"; }
+  }
+  ServeRequest request = small_run();
+  request.scenario.rate.reset();
+  request.scenario.requests.reset();
+  request.scenario.isl = serving::Scenario{}.isl, request.scenario.osl = serving::Scenario{}.osl;
+  request.scenario.trace = file.string();
+  request.scenario.replicas = 2;
+  request.scenario.routing = serving::Routing::session;
+  request.each = true;
+  const results::Serving run = run_of(request);
+  std::int64_t first = 0;
+  for (std::size_t i = 0; i < run.each.size(); ++i) {
+    first += run.each[i].engine == 0 ? 1 : 0;
+    EXPECT_EQ(run.each[i].engine, run.each[i % 8].engine);  // a session stays
+  }
+  EXPECT_EQ(first, 100);
+  std::filesystem::remove(file);
+}
+
+// The warm-up leaves out the first turns of all sessions, not all turns of the first sessions.
+TEST(ServeFaults, the_warm_up_of_sessions_is_that_of_their_first_turns) {
+  ServeRequest request = small_run();
+  request.scenario.rate.reset();
+  request.scenario.concurrency = 4;
+  request.scenario.turns = 50;
+  request.scenario.requests = 200;
+  request.scenario.turn_tokens = 32;
+  request.scenario.isl = 4096;  // a prompt without hits takes long
+  const double cold = run_of(request).ttft.max;
+  request.scenario.warm_up = 0.1;
+  EXPECT_LT(run_of(request).ttft.max, 0.5 * cold);
+}
+
+TEST(ServeFaults, an_overload_is_seen_in_few_requests_and_in_traces) {
+  ServeRequest request = small_run();
+  request.scenario.isl = 1024;
+  request.scenario.osl = 128;
+  request.scenario.rate = 64;  // more than twice what the engine completes
+  request.scenario.requests = 3000;
+  const results::Serving over = run_of(request);
+  EXPECT_TRUE(over.overloaded);
+  EXPECT_THAT(over.warnings.front(), HasSubstr("wait for an engine when the last one arrives"));
+  request.scenario.rate = 10;
+  EXPECT_FALSE(run_of(request).overloaded);
+}
+
+TEST(ServeFaults, a_search_names_the_nearest_deployment_if_none_meets_the_limit) {
+  ServePlanRequest request;
+  request.base = small_run();
+  request.base.scenario.rate.reset();
+  request.base.scenario.requests.reset();
+  request.base.scenario.slo = "tpot_p99=1us";
+  request.devices = 2;
+  const auto plan = plan_serving(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(plan.has_value()) << plan.error().text();
+  EXPECT_THAT(plan->nothing, HasSubstr("nearest"));
+  EXPECT_THAT(plan->nothing, HasSubstr("(tp 2)"));  // the fastest for a user
+  EXPECT_THAT(plan->nothing, HasSubstr("tpot_p99"));
+}
+
+TEST(ServeFaults, loads_that_cannot_be_held_or_have_idle_clients_are_errors) {
+  ServeRequest request = small_run();
+  request.scenario.rate.reset();
+  request.scenario.concurrency = 100;
+  request.scenario.requests = 10;
+  EXPECT_THAT(error_of(request), HasSubstr("--requests: 10 are fewer than one for each of the 100 clients"));
+  request.scenario.requests.reset();
+  request.scenario.concurrency = 100'000'000;
+  EXPECT_THAT(error_of(request), HasSubstr("more than 100,000,000"));
+  request = small_run();
+  request.scenario.prefix_groups = 1'000'000;
+  request.scenario.isl = request.scenario.prefix_tokens = 1'000'000;
+  EXPECT_THAT(error_of(request), HasSubstr("shared blocks"));
+  request.scenario.prefix_groups = 2;
+  request.scenario.isl = 512;
+  EXPECT_THAT(error_of(request), HasSubstr("--prefix-tokens: 1000000 are more than the 512 of a prompt"));
+}
+
+}  // namespace
+}  // namespace orrery::api::serve_faults_test
