@@ -241,6 +241,10 @@ Result<ServingPlan> Search::run() {
   if (branches() > 1) {
     plan.not_searched.emplace_back("pools for prefill and decode (branches share the prompt on one engine)");
   }
+  const serving::Scenario& own = request_.base.scenario;
+  if (own.tp > 1 || own.pp > 1 || own.ep > 1 || own.attention_dp > 1 || own.replicas || own.disaggregated()) {
+    plan.not_searched.emplace_back("the scenario's own degrees and engines alone (--tp, --pp restrict the search)");
+  }
   if (units_.empty()) {
     plan.nothing =
         infeasible_ > 0 ? fmt::format("no engine can run: {}", why_infeasible_) : "no deployment fits the devices";

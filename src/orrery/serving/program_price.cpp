@@ -37,6 +37,12 @@ bool is_of_all_ranks(std::string_view name) {
          name.starts_with("bias") || name.ends_with("sort");
 }
 
+// Products of experts: a rank that holds one of them runs the kernel that it would for several.
+bool is_grouped(std::string_view name, const hardware::Kernel& kernel) {
+  return kernel.kind == hardware::KernelKind::gemm &&
+         (kernel.grouped || name.starts_with("experts.in") || name.starts_with("experts.out"));
+}
+
 // On a second stream in engines: shared experts with the routed ones, and latent attention's down-projection of keys
 // and values with that of queries (one GEMM for both, or two streams). Rates of memory and arithmetic are shared.
 bool is_second_branch(std::string_view name) {
@@ -140,7 +146,9 @@ Seconds ProgramPrice::kernel_time(std::string_view name, parallel::KernelLaunch 
   const bool is_new = fabric_.cluster().accelerator.peak(hardware::Precision::fp4) > FlopsPerSecond(0);
   const bool branches = options_.overlap_branches && fabric_.cluster().accelerator.maker == "NVIDIA";
   if (branches && is_second_branch(name)) { launch.kernel.latency_hidden = 1.0; }
-  if (launch.kernel.grouped) {
+  // Static batches are priced as estimates are.
+  if (options_.exact == Exact::yes ? launch.kernel.grouped : is_grouped(name, launch.kernel)) {
+    launch.kernel.grouped = true;
     launch.kernel.gap += options_.expert_latency;
     if (launch.kernel.weight_only || !is_new) { launch.kernel.bytes /= options_.expert_rate; }
     launch.kernel.rate *= grouped_part(launch.kernel, is_new);

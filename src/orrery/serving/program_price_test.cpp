@@ -87,6 +87,17 @@ RC_GTEST_PROP(ProgramPrice, parts_of_decode_steps_are_their_time, ()) {
   RC_ASSERT((parts.drafts > Seconds(0)) == (settings.speculative_tokens > 0));
 }
 
+// A rank with one expert runs the kernel of several: the same work takes about as long as with two experts a rank.
+TEST(ProgramPrice, one_expert_a_rank_has_the_kernel_of_several) {
+  const auto time_with = [](std::int64_t ep) {
+    Degrees degrees = degrees_of(8, 1, 1);
+    degrees.ep = ep;
+    const auto engine = built("mixtral-8x7b", profile("vllm-v1"), degrees);
+    return seconds_of(engine->pool->price().decode(64, 64 * 1000).at);
+  };
+  EXPECT_NEAR(time_with(8) / time_with(4), 1.0, 0.03);
+}
+
 // Sequences that decode in an iteration with prompts: with drafts that are all accepted, the iteration generates four
 // tokens of each, and what they add to its time is spread over them. Rows and cache are read once.
 TEST(ProgramPrice, drafts_are_verified_in_iterations_with_prompts) {

@@ -164,7 +164,7 @@ void add_load(Record<Scenario>& record) {
                 "with --concurrency or --turns: time of a client between an answer and its next request, and between "
                 "the turns of a session",
                 {.max = Seconds(1e5)})
-      .optional("warm_up", &S::warm_up, "part of the requests that statistics leave out", {.min = 0.0, .max = 0.99})
+      .optional("warm_up", &S::warm_up, "fraction of the requests, the first ones, that statistics leave out", {.min = 0.0, .max = 0.99})
       .optional("seed", &S::seed, "of random numbers; the same seed gives the same requests at every rate")
       .optional("slo", &S::slo, "service level: \"ttft_p99=2s tpot_p99=50ms\" (ttft, tpot, e2e; mean, p50, p90, p99)");
 }
