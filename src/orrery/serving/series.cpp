@@ -123,11 +123,15 @@ results::ServingSeries series_of(const Workload& load, const std::vector<results
   for (std::size_t i = 0; i < kIntervals; ++i) {
     series.arrivals_per_s.push_back(arrivals[i] / series.interval_s);
     series.output_tokens_per_s[i] += first_tokens[i] / series.interval_s;
-    std::sort(ttft[i].begin(), ttft[i].end());
-    const bool none = ttft[i].empty();
-    series.ttft_p50_s.push_back(none ? std::nullopt
-                                     : std::optional(*(ttft[i].begin() + nearest_rank(ttft[i].size(), 0.5))));
-    series.ttft_max_s.push_back(none ? std::nullopt : std::optional(ttft[i].back()));
+    if (ttft[i].empty()) {
+      series.ttft_p50_s.push_back(std::nullopt);
+      series.ttft_max_s.push_back(std::nullopt);
+      continue;
+    }
+    const auto median = ttft[i].begin() + nearest_rank(ttft[i].size(), 0.5);
+    std::nth_element(ttft[i].begin(), median, ttft[i].end());
+    series.ttft_p50_s.push_back(*median);
+    series.ttft_max_s.push_back(*std::max_element(median, ttft[i].end()));
   }
   series.engines = engines_of(intervals, run, pools);
   return series;
