@@ -124,14 +124,14 @@ results::ServingSeries series_of(const Workload& load, const std::vector<results
     series.arrivals_per_s.push_back(arrivals[i] / series.interval_s);
     series.output_tokens_per_s[i] += first_tokens[i] / series.interval_s;
     if (ttft[i].empty()) {
-      series.ttft_p50_s.push_back(std::nullopt);
-      series.ttft_max_s.push_back(std::nullopt);
+      series.ttft_p50_s.emplace_back(std::nullopt);
+      series.ttft_max_s.emplace_back(std::nullopt);
       continue;
     }
     const auto median = ttft[i].begin() + nearest_rank(ttft[i].size(), 0.5);
     std::nth_element(ttft[i].begin(), median, ttft[i].end());
-    series.ttft_p50_s.push_back(*median);
-    series.ttft_max_s.push_back(*std::max_element(median, ttft[i].end()));
+    series.ttft_p50_s.emplace_back(*median);
+    series.ttft_max_s.emplace_back(*std::max_element(median, ttft[i].end()));
   }
   series.engines = engines_of(intervals, run, pools);
   return series;

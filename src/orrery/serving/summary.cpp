@@ -328,7 +328,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   if (load.branches > 1) { outputs = summarise_branches(result, load, run); }
   result.requests = static_cast<std::int64_t>(count);
   result.measured = static_cast<std::int64_t>(count - skipped.requests());
-  const double measured = static_cast<double>(result.measured);
+  const auto measured = static_cast<double>(result.measured);
   result.duration_s = seconds_of(run.end - first);
   latencies.move_to(result, pools.size() > 1);
   if (answered == 0) {
@@ -336,7 +336,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   }
   result.request_overhead_s = options.request_overhead_s;
   result.tokenisation_s = part(tokenisation, real(answered));
-  const double served = static_cast<double>(static_cast<std::int64_t>(count) - run.refused);
+  const auto served = static_cast<double>(static_cast<std::int64_t>(count) - run.refused);
   result.output_tokens_per_s = part(outputs, result.duration_s);
   result.total_tokens_per_s = part(outputs + inputs, result.duration_s);
   result.requests_per_s = part(served, result.duration_s);
