@@ -29,10 +29,10 @@ void LoadBisection::tell(bool is_good) {
   const double tried = next().value_or(load_);
   (is_good ? good_ : bad_) = tried;
   if (!widens_) { return; }
-  load_ = is_good ? load_ * 2 : load_ / 2;
+  load_ = is_good ? std::min(load_ * 2, highest_) : load_ / 2;
   if (counts_) { load_ = std::max(1.0, std::round(load_)); }
   const bool is_lowest = load_ < lowest_ || (counts_ && bad_ == 1.0);
-  const bool is_highest = load_ > highest_;
+  const bool is_highest = tried >= highest_;
   widens_ = (good_ == 0 || bad_ == 0) && !(good_ == 0 && is_lowest) && !(bad_ == 0 && is_highest);
 }
 

@@ -85,7 +85,7 @@ Result<results::ServingCurve> serve_sweep(const std::string& data_directory, con
   for (int step = -kBelow; step <= kAbove; ++step) {
     double load = middle * std::exp2(step);
     if (request.scenario.concurrency) {
-      load = std::max(1.0, std::round(load));
+      load = std::clamp(std::round(load), 1.0, most_clients(scenario));
       if (!curve.points.empty() && curve.points.back().load == load) { continue; }
     }
     ORRERY_TRY(trial, load_trial(ready, scenario, load, Stops::at_the_end));

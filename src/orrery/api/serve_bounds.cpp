@@ -10,7 +10,7 @@ namespace orrery::api::serve_search {
 // One pool, pools of their own, and each tp.
 std::vector<std::size_t> Search::groups_of(const Unit& unit) const {
   constexpr std::size_t kOnePool = 0, kPools = 1, kFirstTp = 2;
-  if (request_.for_traffic || !request_.front) { return {}; }
+  if (request_.for_traffic) { return {}; }
   return {unit.prefill ? kPools : kOnePool, kFirstTp + static_cast<std::size_t>(unit.engine.tp)};
 }
 

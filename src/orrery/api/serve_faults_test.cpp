@@ -66,6 +66,22 @@ TEST(ServeFaults, prompts_pay_the_host_of_whole_iterations) {
   EXPECT_NEAR(prefill_of(3, "100 ms") - prefill_of(3, "0 s"), 0.8, 1e-9);
 }
 
+// A request that joins a decode engine is in a decode iteration: its host is shared by the tokens of the iteration.
+TEST(ServeFaults, joining_a_decode_engine_is_no_prompt) {
+  const auto tpot_of = [](std::int64_t prefill_engines) {
+    ServeRequest request = small_run();
+    request.scenario.rate.reset();
+    request.scenario.concurrency = 1;
+    request.scenario.requests = 20;
+    request.scenario.osl = 2;
+    request.scenario.prefill_replicas = prefill_engines;
+    config::add(request.engine, "speculative_tokens", config::integer_node(3));
+    config::add(request.engine, "step_host", config::text_node("300 ms"));
+    return run_of(request).tpot.mean;
+  };
+  EXPECT_NEAR(tpot_of(1), tpot_of(0), 0.02 * tpot_of(0));
+}
+
 TEST(ServeFaults, a_decode_engine_computes_no_prompts) {
   ServeRequest request = small_run();
   request.scenario.prefill_replicas = 1;
@@ -154,6 +170,52 @@ TEST(ServeFaults, a_search_names_the_nearest_deployment_if_none_meets_the_limit)
   EXPECT_THAT(plan->nothing, HasSubstr("nearest"));
   EXPECT_THAT(plan->nothing, HasSubstr("(tp 2)"));  // the fastest for a user
   EXPECT_THAT(plan->nothing, HasSubstr("tpot_p99"));
+}
+
+// With and without the front: the same best deployment, which here has one pool though a pair's unit promises more.
+TEST(ServeFaults, an_explained_search_has_the_same_answer) {
+  ServePlanRequest request;
+  request.base = small_run();
+  request.base.scenario.rate.reset();
+  request.base.scenario.requests.reset();
+  request.base.scenario.isl = 1024;
+  request.base.scenario.osl = 256;
+  request.base.scenario.slo = "ttft_p99=1s tpot_p99=25ms";
+  request.devices = 6;
+  request.tp = {1, 2};
+  request.pp = {1};
+  request.top = 1;
+  const auto best_with = [&](bool front) {
+    request.front = front;
+    const auto plan = plan_serving(ORRERY_SOURCE_DATA_DIR, request);
+    EXPECT_TRUE(plan.has_value() && !plan->best.empty());
+    return plan && !plan->best.empty() ? plan->best.front().text : std::string();
+  };
+  const std::string plain = best_with(false);
+  EXPECT_EQ(plain, best_with(true));
+  EXPECT_EQ(plain, "6 x (tp 1)");
+}
+
+// Ten requests of sessions of four turns are three sessions. The highest number of clients is tried, though it is no
+// power of two times the first one.
+TEST(ServeFaults, as_many_clients_as_there_are_sessions_run) {
+  ServeRequest request = small_run();
+  request.scenario.rate.reset();
+  request.scenario.concurrency = 3;
+  request.scenario.requests = 10;
+  request.scenario.turns = 4;
+  EXPECT_EQ(error_of(request), "none");
+  request.scenario.concurrency = 4;
+  EXPECT_THAT(error_of(request), HasSubstr("fewer than one session for each of the 4 clients"));
+  request.scenario.turns = 1;
+  request.scenario.concurrency = 3;
+  request.scenario.slo = "ttft_p99=1000s";
+  const auto curve = serve_goodput(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(curve.has_value()) << curve.error().text();
+  EXPECT_EQ(curve->points[*curve->best].load, 10.0);
+  const auto sweep = serve_sweep(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(sweep.has_value());
+  EXPECT_EQ(sweep->points.back().load, 10.0);
 }
 
 TEST(ServeFaults, loads_that_cannot_be_held_or_have_idle_clients_are_errors) {

@@ -43,7 +43,7 @@ TEST(ServeParts, add_up_on_one_engine) {
   EXPECT_GT(t.prompts_s, 0.0);
   EXPECT_EQ(t.collectives_s, 0.0);
   EXPECT_EQ(t.drafts_s, 0.0);
-  // By hand: 8.03e9 parameters in bf16 but the lookup of guarddings, read at 3.35 TB/s at most.
+  // By hand: 8.03e9 parameters in bf16 but the lookup of embeddings, read at 3.35 TB/s at most.
   EXPECT_GT(t.gemms_s, 7.5e9 * 2 / 3.35e12);
 }
 

@@ -263,13 +263,12 @@ std::optional<ServingPlan> Search::answer(ServingPlan plan, bool is_bounded) con
     size_for_traffic(std::move(ranked), plan);
     return plan;
   }
-  const std::vector<ServingCandidate> all = fleets(std::move(ranked), plan);
-  const bool are_all_whole = plan.best.size() == std::min(request_.top, all.size());
-  if (is_bounded && !are_all_whole) { return std::nullopt; }  // others come up that were given up
+  const Fleets found = fleets(std::move(ranked), plan);
+  if (is_bounded && !found.are_all_whole) { return std::nullopt; }  // others come up that were given up
   if (plan.best.empty()) {
     plan.nothing = "no whole fleet meets the service level";
   } else {
-    plan.explanation = explanation(all);
+    plan.explanation = explanation(found.all);
   }
   return plan;
 }

@@ -109,7 +109,6 @@ Result<void> check_effects(const serving::EngineSettings& engine, const config::
            Setting{"poll_interval", "--poll-interval", uses.single, one_pool},
            Setting{"batch_wait", "--batch-wait", !is_static, not_static},
            Setting{"balance_wait", "--balance-wait", !is_static, not_static},
-           Setting{"max_batched_tokens", "--max-batched-tokens", !is_static, not_static},
            Setting{"reserve", "--reserve", !is_static, not_static},
            Setting{"preemption", "--preemption", !is_static, not_static},
            Setting{"chunked_prefill", engine.chunked_prefill ? "--chunked-prefill" : "--no-chunked-prefill", !is_static,
@@ -379,9 +378,9 @@ Result<results::ServingPoint> serving_probe(const PreparedServing& prepared, con
 }
 
 Result<Scenario> with_own_rate(Scenario scenario) {
-  if (scenario.trace.empty() || scenario.concurrency) { return scenario; }
+  if (scenario.trace.empty()) { return scenario; }
   ORRERY_TRY(load, serving::workload_of(scenario));
-  if (!scenario.rate) {
+  if (!scenario.rate && !scenario.concurrency) {
     scenario.rate = mean_rate(load);
     scenario.trace_speed = 1.0;  // the rate has it
   }
@@ -399,6 +398,10 @@ double load_of(const Scenario& scenario) {
   return scenario.rate.value_or(1.0);
 }
 
+double most_clients(const Scenario& scenario) {
+  return scenario.requests ? real(ceil_div(*scenario.requests, scenario.turns)) : kMostOfProbe;
+}
+
 LoadBisection bisection_of(const Scenario& scenario) {
   constexpr double kLowest = 1.0 / 4096;
   const double start = load_of(scenario);
@@ -409,9 +412,7 @@ LoadBisection bisection_of(const Scenario& scenario) {
     lowest = std::max(lowest, requests / (0.9 * serving::kLongestSeconds));
   }
   if (!scenario.concurrency) { return {start, lowest, false}; }
-  // More clients than requests, or sessions, would have nothing to do.
-  const double sessions = scenario.requests ? real(*scenario.requests / scenario.turns) : kMostOfProbe;
-  return {start, lowest, true, sessions};
+  return {start, lowest, true, most_clients(scenario)};
 }
 
 namespace {

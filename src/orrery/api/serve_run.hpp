@@ -105,6 +105,9 @@ enum class Stops : std::uint8_t { when_missed, at_the_end };
 [[nodiscard]] Result<LoadTrial> load_trial(const PreparedServing& prepared, const serving::Scenario& scenario,
                                            double load, Stops stops);
 
+// That have something to do: no more than there are requests, or sessions.
+[[nodiscard]] double most_clients(const serving::Scenario& scenario);
+
 // Where goodput_curve() tries loads.
 [[nodiscard]] LoadBisection bisection_of(const serving::Scenario& scenario);
 

@@ -319,8 +319,8 @@ std::vector<std::size_t> Search::whole_ones(const std::vector<Ranked>& ranked) c
   return list;
 }
 
-// Whole fleets, best first; then units that were simulated alone, with the loads of their copies together.
-std::vector<ServingCandidate> Search::fleets(std::vector<Ranked> ranked, ServingPlan& plan) const {
+// Units that were simulated alone have the loads of their copies together.
+Search::Fleets Search::fleets(std::vector<Ranked> ranked, ServingPlan& plan) const {
   std::set<std::string> seen;
   std::erase_if(ranked, [&](const Ranked& one) { return !seen.insert(one.candidate.text).second; });
   const std::vector<std::size_t> chosen = whole_ones(ranked);
@@ -331,22 +331,24 @@ std::vector<ServingCandidate> Search::fleets(std::vector<Ranked> ranked, Serving
     const bool is_whole = one.candidate.units == 1;
     whole[i] = is_whole ? own_result(std::move(one.candidate), one.unit) : whole_fleet(one, runs[i]);
   });
+  Fleets found;
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     plan.simulated_runs += runs[i];
+    found.are_all_whole = found.are_all_whole && whole[i].has_value();
     if (whole[i]) { plan.best.push_back(std::move(*whole[i])); }
   }
   std::stable_sort(plan.best.begin(), plan.best.end(), is_better);
-  std::vector<ServingCandidate> all = plan.best;
+  found.all = plan.best;
   plan.best.resize(std::min(plan.best.size(), request_.top));
   auto next = chosen.begin();
   for (std::size_t i = 0; i < ranked.size(); ++i) {
     if (next != chosen.end() && *next == i) {
       ++next;
     } else {
-      all.push_back(std::move(ranked[i].candidate));
+      found.all.push_back(std::move(ranked[i].candidate));
     }
   }
-  return all;
+  return found;
 }
 
 }  // namespace orrery::api::serve_search

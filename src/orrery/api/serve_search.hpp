@@ -99,7 +99,11 @@ class Search {
   [[nodiscard]] ServingCandidate own_result(ServingCandidate candidate, std::size_t unit) const;
   [[nodiscard]] std::vector<Ranked> ranked_units(std::vector<Tried> all, ServingPlan& plan) const;
   [[nodiscard]] std::vector<std::size_t> whole_ones(const std::vector<Ranked>& ranked) const;
-  [[nodiscard]] std::vector<ServingCandidate> fleets(std::vector<Ranked> ranked, ServingPlan& plan) const;
+  struct Fleets {
+    std::vector<ServingCandidate> all;  // whole ones, best first; then units that were simulated alone
+    bool are_all_whole = true;          // every unit that was to be simulated as a whole fleet carries a load as one
+  };
+  [[nodiscard]] Fleets fleets(std::vector<Ranked> ranked, ServingPlan& plan) const;
   // Ranks units, simulates the best as whole fleets. None: of the units that were bounded too many are not known.
   [[nodiscard]] std::optional<ServingPlan> answer(ServingPlan plan, bool is_bounded) const;
   void report(std::int64_t done) const;

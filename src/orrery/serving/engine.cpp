@@ -273,12 +273,15 @@ void Engine::start_mixed(Ticks now, bool with_decodes) {
   const std::int64_t decodes = with_decodes ? decodes_ : 0;
   const Ticks time = price_.mixed({chunks_, decodes, with_decodes ? contexts_ + decodes_ : 0, sampling});
   work_ = Work::mixed;
+  const bool is_step =
+      std::all_of(chunks_.begin(), chunks_.end(), [](const Chunk& chunk) { return chunk.tokens == 1; });
+  const Ticks host = is_step ? shape_.decode_host : shape_.step_host;
   sampling_ = sampling;
   with_decodes_ = with_decodes;
   steps_ = 1;
   const Ticks sends = saturated_product(ceil_div(sent, shape_.ranks * shape_.micro_batches), shape_.transfer_host);
   start_ = saturated_sum(now, swaps_);
-  end_ = saturated_sum(saturated_sum(start_, shape_.step_host), saturated_sum(time, sends));
+  end_ = saturated_sum(saturated_sum(start_, host), saturated_sum(time, sends));
   swaps_ = 0;
 }
 

@@ -78,7 +78,7 @@ struct EngineShape {
   std::int64_t ranks = 1;            // of data-parallel attention: each has a token budget and sequences of its own
   std::int64_t micro_batches = 1;    // in flight, one for each pipeline stage: each has a token budget of its own
   Ticks step_host = 0;               // of an iteration with parts of prompts
-  Ticks decode_host = 0;             // of one without, for each token that it generates of a sequence
+  Ticks decode_host = 0;             // of one with single tokens alone, for each that it generates of a sequence
   Ticks prompt_host = 0;             // to tokenise a token of a prompt, before the queue
   std::int64_t tokenizer_batch = 1;  // prompts that are tokenised at the same time
   Ticks token_host = 0;              // of the server for a token, one after the other, while the engine runs on

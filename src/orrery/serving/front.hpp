@@ -99,19 +99,23 @@ class Front {
   std::size_t choose(const Request& request, std::int64_t retrieved, Ticks now) {
     const std::vector<std::size_t>& active = scaler_.active();
     const std::size_t count = active.size();
-    if (count == 1) { return active.front(); }
+    const bool has_session = options_.routing == Routing::session && request.session >= 0;
+    if (count == 1) {
+      if (has_session) { homes_[request.session] = active.front(); }
+      return active.front();
+    }
     if (options_.routing == Routing::round_robin) { return active[turn_++ % count]; }
     if (options_.routing == Routing::random) {
       return active[static_cast<std::size_t>(random_.below(static_cast<std::int64_t>(count)))];
     }
-    const bool has_session = options_.routing == Routing::session && request.session >= 0;
+    look(now);
     if (has_session) {
       const auto home = homes_.find(request.session);
       if (home != homes_.end() && std::find(active.begin(), active.end(), home->second) != active.end()) {
+        sent_[home->second] += cost_of(home->second, request, retrieved);
         return home->second;
       }
     }
-    look(now);
     const std::size_t start = turn_++ % count;  // ties take turns
     std::size_t best = active[start];
     double least = load_of(best, request, retrieved);

@@ -164,7 +164,8 @@ void add_load(Record<Scenario>& record) {
                 "with --concurrency or --turns: time of a client between an answer and its next request, and between "
                 "the turns of a session",
                 {.max = Seconds(1e5)})
-      .optional("warm_up", &S::warm_up, "fraction of the requests, the first ones, that statistics leave out", {.min = 0.0, .max = 0.99})
+      .optional("warm_up", &S::warm_up, "fraction of the requests, the first ones, that statistics leave out",
+                {.min = 0.0, .max = 0.99})
       .optional("seed", &S::seed, "of random numbers; the same seed gives the same requests at every rate")
       .optional("slo", &S::slo, "service level: \"ttft_p99=2s tpot_p99=50ms\" (ttft, tpot, e2e; mean, p50, p90, p99)");
 }
@@ -407,7 +408,7 @@ void check_sizes(const Scenario& s, std::vector<Diagnostic>& found) {
                                     grouped(clients), s.turns, grouped(kMostSequences)));
     return;
   }
-  if (s.requests && clients > *s.requests / s.turns) {
+  if (s.requests && clients > ceil_div(*s.requests, s.turns)) {
     wrong("--requests", fmt::format("{} are fewer than one{} for each of the {} clients", grouped(*s.requests),
                                     s.turns > 1 ? " session" : "", grouped(clients)));
   }
@@ -420,7 +421,7 @@ void check_sizes(const Scenario& s, std::vector<Diagnostic>& found) {
           fmt::format("prompts have {:.2g} shared blocks, more than the {:.2g} of a simulation",
                       (prefixes + prompts) / real(kPrefixBlock), kMostBlocks));
   }
-  if (s.prefix_groups > 0 && s.prefix_tokens > s.isl) {
+  if (s.prefix_groups > 0 && s.length_cv == 0.0 && s.prefix_tokens > s.isl) {
     wrong("--prefix-tokens", fmt::format("{} are more than the {} of a prompt (--isl)", s.prefix_tokens, s.isl));
   }
 }
