@@ -68,7 +68,8 @@ const config::Record<Choices>& choices_record() {
                   "most tokens of an iteration, values to try; default: 2048, the profile's and 16384")
         .optional("max_sequences", &Choices::max_sequences, "most sequences at a time, values to try")
         .optional("pools", &Choices::pools, "one pool for prefill and decode, a pool for each, or both kinds")
-        .optional("objective", &Choices::objective, "maximise goodput per gpu, tokens per usd (dollar) or per watt (joule)")
+        .optional("objective", &Choices::objective,
+                  "maximise goodput per gpu, tokens per usd (dollar) or per watt (joule)")
         .optional("top", &Choices::top, "number of deployments to show", {.min = 1, .max = 1000})
         .optional("threads", &Choices::threads, "0: one per hardware thread", {.min = 0, .max = 1024})
         .optional("explain", &Choices::explain,

@@ -290,7 +290,8 @@ Result<results::ServingPlan> plan_serving(const std::string& data_directory, con
   (void)cluster;
   ORRERY_TRY(ranges, serving_ranges(data_directory));
   ORRERY_TRY(plan, serve_search::Search(*inputs, request).run());
-  plan.ranges = std::move(ranges);
+  std::erase_if(ranges, [](const auto& range) { return range.metric == "throughput"; });  // of closed loops
+  for (results::ServingCandidate& candidate : plan.best) { candidate.result.ranges = ranges; }
   return plan;
 }
 

@@ -404,15 +404,11 @@ double most_clients(const Scenario& scenario) {
 
 LoadBisection bisection_of(const Scenario& scenario) {
   constexpr double kLowest = 1.0 / 4096;
-  const double start = load_of(scenario);
-  double lowest = kLowest * start;
+  const double start = load_of(scenario), lowest = kLowest * start;
+  if (scenario.concurrency) { return {start, lowest, true, most_clients(scenario)}; }
   // Requests that arrive over more time than a simulation may take cannot be tried.
-  if (!scenario.concurrency) {
-    const double requests = static_cast<double>(scenario.requests.value_or(static_cast<std::int64_t>(kFewestRequests)));
-    lowest = std::max(lowest, requests / (0.9 * serving::kLongestSeconds));
-  }
-  if (!scenario.concurrency) { return {start, lowest, false}; }
-  return {start, lowest, true, most_clients(scenario)};
+  const double requests = static_cast<double>(scenario.requests.value_or(static_cast<std::int64_t>(kFewestRequests)));
+  return {start, std::max(lowest, requests / (0.9 * serving::kLongestSeconds)), false};
 }
 
 namespace {

@@ -157,21 +157,6 @@ std::vector<results::ServingTrade> front_of(std::vector<results::ServingTrade> t
   return front;
 }
 
-// Which limit the deployment is closest to.
-void Search::add_limit(const ServingCandidate& best, std::vector<std::string>& lines) const {
-  const results::ServiceLevel* binding = nullptr;
-  for (const auto& level : best.result.slo) {
-    const bool is_tighter =
-        binding == nullptr || level.reached_s / level.limit_s > binding->reached_s / binding->limit_s;
-    if (is_tighter) { binding = &level; }
-  }
-  if (binding != nullptr) {
-    lines.push_back(fmt::format("{}_{} limits the best deployment: {} of {}", binding->metric, binding->measure,
-                                config::format_seconds(Seconds(binding->reached_s)),
-                                config::format_seconds(Seconds(binding->limit_s))));
-  }
-}
-
 namespace {
 
 // The largest parts of a mean, those of at least a tenth of it: "prefill 58 %, in the queue 20 %".
@@ -186,14 +171,29 @@ std::string largest_parts(std::vector<results::TimePart> parts, double mean) {
 
 }  // namespace
 
-std::vector<std::string> Search::explanation(const std::vector<ServingCandidate>& ranked) const {
-  std::vector<std::string> lines;
-  const ServingCandidate& best = ranked.front();
-  add_limit(best, lines);
+// Which limit the deployment is closest to, and where its time goes.
+void Search::explain_best(const ServingCandidate& best, std::vector<std::string>& lines) const {
+  const results::ServiceLevel* binding = nullptr;
+  for (const auto& level : best.result.slo) {
+    const bool is_tighter =
+        binding == nullptr || level.reached_s / level.limit_s > binding->reached_s / binding->limit_s;
+    if (is_tighter) { binding = &level; }
+  }
+  if (binding != nullptr) {
+    lines.push_back(fmt::format("{}_{} limits the best deployment: {} of {}", binding->metric, binding->measure,
+                                config::format_seconds(Seconds(binding->reached_s)),
+                                config::format_seconds(Seconds(binding->limit_s))));
+  }
   lines.push_back(fmt::format("its mean TTFT: {}", largest_parts(best.result.ttft_parts(), best.result.ttft.mean)));
   if (const auto& token = best.result.token_time) {
     lines.push_back(fmt::format("its time between tokens: {}", largest_parts(token->parts(), token->mean_s)));
   }
+}
+
+std::vector<std::string> Search::explanation(const std::vector<ServingCandidate>& ranked) const {
+  std::vector<std::string> lines;
+  const ServingCandidate& best = ranked.front();
+  explain_best(best, lines);
   const auto compare = [&](const std::string& what, const auto& is_one) {
     const auto other = std::find_if(ranked.begin(), ranked.end(), is_one);
     if (other == ranked.end()) {

@@ -51,7 +51,8 @@ struct Tried {
 // Dollars per hour and watts of the whole fleet, from those of its tokens.
 void add_hourly(ServingCandidate& candidate);
 
-// Combinations of degrees of a group that are simulated as whole fleets, for the explanation.
+// Combinations of degrees of a group that are simulated as whole fleets: a unit may promise less than its fleet
+// carries.
 inline constexpr std::size_t kBestOfGroup = 3;
 
 class Search {
@@ -74,7 +75,7 @@ class Search {
   [[nodiscard]] Tried tried(const Unit& unit, std::int64_t units) const;
   [[nodiscard]] double value_of(const ServingCandidate& candidate) const;
   [[nodiscard]] std::string text_of(const Unit& unit, std::int64_t units) const;
-  void add_limit(const ServingCandidate& best, std::vector<std::string>& lines) const;
+  void explain_best(const ServingCandidate& best, std::vector<std::string>& lines) const;
   struct Ranked {
     ServingCandidate candidate;
     std::size_t unit = 0;  // of units_
@@ -91,7 +92,7 @@ class Search {
                                              SharedTrials& shared) const;
   [[nodiscard]] GoodputKey key_of(std::size_t unit, double load, const results::Serving& result) const;
   [[nodiscard]] Tried tried_of(std::size_t unit, GoodputKnown known) const;
-  // Groups of which the explanation names the best one.
+  // Groups of which the best fleets are compared, and named by the explanation.
   [[nodiscard]] std::vector<std::size_t> groups_of(const Unit& unit) const;
   [[nodiscard]] ServingCandidate candidate_of(const Unit& unit, std::int64_t units, double load,
                                               results::Serving result) const;

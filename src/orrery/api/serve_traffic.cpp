@@ -180,7 +180,7 @@ void Search::size_for_traffic(std::vector<Ranked> ranked, ServingPlan& plan) con
         request_.base.scenario.stages.empty() ? "" : ", if no stage is full (orrery serve says which)");
     return;
   }
-  add_limit(plan.best.front(), plan.explanation);
+  explain_best(plan.best.front(), plan.explanation);
   if (plan.best.size() > request_.top) { plan.best.resize(request_.top); }
 }
 

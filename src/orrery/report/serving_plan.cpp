@@ -137,14 +137,14 @@ Node of_candidate(const ServingPlan& plan, const ServingCandidate& c) {
 // What the answer rests on.
 std::string range_lines(const ServingPlan& plan) {
   std::vector<std::string> parts;
-  for (const auto& range : plan.ranges) {
-    if (range.metric == "throughput") { continue; }
+  if (plan.best.empty()) { return {}; }
+  for (const auto& range : plan.best.front().result.ranges) {
     parts.push_back(fmt::format("{} {:.2f} to {:.2f}", range.metric == "ttft" ? "TTFT" : "TPOT", range.p10, range.p90));
   }
   if (parts.empty()) { return {}; }
   return wrapped("Range: ",
-                 fmt::format("measured / predicted is {} (80 % interval of measured deployments); one random stream of "
-                             "requests, --seed gives others",
+                 fmt::format("measured / predicted is {} (80 % interval of measured deployments); one random sequence "
+                             "of requests; another --seed gives another",
                              join(parts, ", ")));
 }
 

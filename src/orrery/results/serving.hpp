@@ -189,7 +189,7 @@ struct Serving {
   std::optional<std::int64_t> refused;                             // requests, under an admission limit
   std::optional<double> usd_per_million_tokens, joules_per_token;  // of output
   std::vector<ServingRange> ranges;                                // may be empty
-  std::vector<std::string> chosen, not_modelled, warnings;
+  std::vector<std::string> not_modelled, warnings;
   std::vector<ServedRequest> each;  // if asked for
   std::optional<ServingSeries> series;
   double wall_s = 0;  // set by the caller

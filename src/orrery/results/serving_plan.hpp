@@ -52,9 +52,8 @@ struct ServingPlan {
   std::vector<ServingCandidate> best;
   std::vector<ServingTrade> front;  // by tokens per second and user
   std::vector<std::string> explanation, not_searched;
-  std::vector<ServingRange> ranges;  // of predictions; may be empty
-  std::string nothing;               // why there is no best
-  double wall_s = 0;                 // set by the caller
+  std::string nothing;  // why there is no best
+  double wall_s = 0;    // set by the caller
 };
 
 }  // namespace orrery::results
