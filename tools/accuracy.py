@@ -125,6 +125,7 @@ def skipped_text(counts):
 HEAD = """# Accuracy
 
 **How far are predictions from published measurements?** `tools/accuracy.py` writes this page (tables and plots).
+Inference servers are on [another page](accuracy-serving.md).
 [Validation](models/validation.md) defines how a row becomes a prediction and what the prediction may depend on.
 
 - **Scored** rows have a measurement and a prediction. Of several releases of one configuration, the newest is scored.

@@ -23,13 +23,23 @@ class Shipped(unittest.TestCase):
 
     def test_tables_have_no_empty_column(self):
         for name in measurements.TABLES:
-            with open(DATA / "measurements" / name, newline="", encoding="utf-8") as stream:
-                rows = list(csv.DictReader(stream))
+            rows = measurements.tables.lines(DATA / "measurements" / name)
             for column in rows[0]:
                 self.assertTrue(any(row[column] for row in rows), f"{name}: {column}")
 
+    def test_every_setup_has_rows_and_every_row_its_setup(self):
+        for path in sorted((DATA / "measurements" / "setups").glob("*.csv")):
+            with open(path, newline="", encoding="utf-8") as stream:
+                defined = [row["setup_row"] for row in csv.DictReader(stream)]
+            with open(DATA / "measurements" / path.name, newline="", encoding="utf-8") as stream:
+                used = {row["setup_row"] for row in csv.DictReader(stream)}
+            self.assertEqual(len(defined), len(set(defined)), path.name)
+            self.assertEqual(set(defined), used, path.name)
+
     def test_superseded_rows_are_those_that_a_newer_release_repeats(self):
         for name in measurements.TABLES:
+            if name == "serving.csv":
+                continue  # superseded runs are not in it
             rows = measurements.tables.read([DATA / "measurements" / name])
             newest = {row.cells["id"] for row in measurements.tables.newest(rows)}
             self.assertEqual({row.cells["id"] for row in rows if not row.cells.get("unscored")}, newest)
@@ -42,6 +52,24 @@ class Measurements(unittest.TestCase):
     def test_guessed_algorithms_are_blank(self):
         texts = ("Ring (NVLS off)", "default (NVLSTree likely)", "Ring/LL <=1MiB, NVLS >=2MiB", "NVLSTree forced", "")
         self.assertEqual([measurements.algorithm(text) for text in texts], ["ring", "", "", "nvls", ""])
+
+    def test_setups_and_rows_are_the_table(self):
+        header, lines = ["id", "gpu", "size", "net"], [["a", "A100", "8", "IB"], ["b", "H100", "8", "IB"], ["c", "A100", "16", "IB"]]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "t.csv"
+            head, rows, setup_head, setups = measurements.split(header, lines, {"id", "size"})
+            measurements.write(path, head, rows)
+            measurements.write(path.parent / "setups" / "t.csv", setup_head, setups)
+            self.assertEqual(setups, [[1, "A100", "IB"], [2, "H100", "IB"]])
+            self.assertEqual(measurements.tables.lines(path), [dict(zip(header, line)) for line in lines])
+
+    def test_citations_of_serving_have_their_commit_in_the_source(self):
+        sources = measurements.Sources()
+        cited = sources.cite_served("aic_silicon", "github:ai-dynamo/aiconfigurator a/b.csv@095f58a51 line 2050")
+        self.assertEqual(cited, "aic_silicon line 2050")
+        self.assertEqual(sources.rows[0][2], "https://github.com/ai-dynamo/aiconfigurator/blob/095f58a51/a/b.csv")
+        text = "github:mlcommons/inference_results_v5.1@965182b closed/AMD/results/8xMI300X/llama2-70b-99.9/Server (ID 5.1-0001, AMD)"
+        self.assertEqual(sources.cite_served("mlperf_inference_v5.1", text), "mlperf_inference_v5.1 AMD/8xMI300X/llama2-70b-99.9/Server")
 
     def test_a_citation_is_a_key_and_a_place_in_the_source(self):
         sources = measurements.Sources()

@@ -22,6 +22,11 @@ constexpr const char* kFooter = R"(Examples
   orrery validate --data mine.csv --out predictions.csv
   orrery validate --family vtrain_multi --json
   orrery validate --worst 3
+  orrery validate --data serving
+
+Tables that ship: training, training_vtrain_single_node, dlrm_moe, inference, kernels, collectives and commands, which are
+read by default; serving (1,520 runs of inference servers, each with several figures; about 20 s of one core), pytorch and
+pytorch_kernels (1,296 measurements of two cards).
 
 A table has the columns of training.csv, dlrm_moe.csv, inference.csv, kernels.csv or collectives.csv in data/measurements;
 the header decides the kind of table. So do tables of whole training runs (gpu_hours, energy_mwh, carbon_t) and of training
@@ -71,7 +76,8 @@ Command validate_command() {
   const std::string tables = "Tables";
   const std::string output(kOutputGroup);
   command.repeated(
-      {"--data", "FILE...", "CSV tables of measurements [default: the tables that ship with Orrery]", tables},
+      {"--data", "FILE...",
+       "CSV tables of measurements, or names of tables that ship with Orrery [default: those of single times]", tables},
       [options](const std::string& file) { options->data.push_back(file); });
   command.repeated({"--family", "NAME...",
                     "only rows of these families: publications or campaigns, as in the column \"family\"", tables},

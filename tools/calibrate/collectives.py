@@ -23,7 +23,7 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from calibrate import figures, fit  # noqa: E402
+from calibrate import figures, fit, tables  # noqa: E402
 
 LARGE = 1 << 20
 FOLDS = 5
@@ -167,8 +167,7 @@ class Program:
 
     def __init__(self, program, data, table):
         self.program, self.data, self.table = pathlib.Path(program).resolve(), pathlib.Path(data).resolve(), table
-        with open(table, newline="", encoding="utf-8") as stream:
-            self.rows = [Row(cells) for cells in csv.DictReader(stream)]
+        self.rows = [Row(cells) for cells in tables.lines(table)]
         self.parameters = [Parameter(name) for name in PARAMETERS]
         self.seen, self.places = {}, {}
         self.texts = {file.stem: file.read_text(encoding="utf-8") for file in (self.data / "links").glob("*.yaml")}

@@ -1,6 +1,6 @@
 """Refits the fitted figures of engines (data/engines) with whole accelerators left out, and says what that costs.
 
-  python3 tools/calibrate/serving_figures.py --program P --table serving.csv [--only KEY...] [--write]
+  python3 tools/calibrate/serving_figures.py --program P --table data/measurements/serving.csv [--only KEY...] [--write]
 
 Each figure (the two of grouped GEMMs as a pair) is chosen from its grid, the others as shipped, by the mean of |ln(predicted / measured)|,
 at most ln 2 a row, of the TTFT and TPOT of rows that it changes. For each accelerator the choice is made without its rows, and its rows
@@ -23,6 +23,10 @@ import tempfile
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+
+from calibrate import tables  # noqa: E402
+
 COLUMNS = {"tpot": ("tpot_p50_ms", "tpot_mean_ms"), "ttft": ("ttft_p50_ms", "ttft_mean_ms")}
 ENGINES = ("vllm-v1", "sglang", "tensorrt-llm")
 MOST = math.log(2.0)
@@ -51,8 +55,7 @@ class Runs:
 
     def __init__(self, program, data, table):
         self.program, self.data, self.table, self.known = program, pathlib.Path(data), table, {}
-        with open(table, newline="", encoding="utf-8") as stream:
-            self.rows = {row["id"]: row for row in csv.DictReader(stream) if row["quality"] != "suspect"}
+        self.rows = {row["id"]: row for row in tables.lines(table) if not tables.is_unscored(row)}
 
     def ratios(self, values):
         """Row id -> metric -> ln(predicted / measured)."""

@@ -1,6 +1,6 @@
 """Writes the intervals of serving predictions into data/uncertainty.yaml: TTFT, TPOT and throughput.
 
-  python3 tools/calibrate/serving_spread.py --program build/release/orrery --table serving.csv [--write]
+  python3 tools/calibrate/serving_spread.py --program build/release/orrery [--table data/measurements/serving.csv] [--write]
 
 The intervals are those of spread.py. A source is a campaign's engine on an accelerator: its releases, its kernels and its launch
 settings are what a prediction does not know. Medians where they were measured, else means; throughput only of rows where Little's law
@@ -19,7 +19,7 @@ sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
-from calibrate import spread  # noqa: E402
+from calibrate import spread, tables  # noqa: E402
 
 COLUMNS = {"ttft": ("ttft_p50_ms", "ttft_mean_ms"), "tpot": ("tpot_p50_ms", "tpot_mean_ms"),
            "throughput": ("output_tokens_per_s", "total_tokens_per_s", "requests_per_s")}
@@ -41,23 +41,22 @@ def predictions(program, table):
 
 def ratios(program, table):
     found = predictions(program, table)
-    with open(table, newline="", encoding="utf-8") as stream:
-        for row in csv.DictReader(stream):
-            source = " ".join((row["family"], row["engine"], row["gpu_type"]))
-            little = float(row["little_ratio"] or 0)
-            for kind, columns in COLUMNS.items():
-                if row["quality"] == "suspect" or (kind == "throughput" and not LITTLE[0] <= little <= LITTLE[1]):
-                    continue
-                pair = next((found[row["id"]][column] for column in columns if column in found[row["id"]]), None)
-                if pair:
-                    yield spread.Ratio(kind, "", source, math.log(pair[0] / pair[1]))
+    for row in tables.lines(table):
+        source = " ".join((row["family"], row["engine"], row["gpu_type"]))
+        little = float(row["little_ratio"] or 0)
+        for kind, columns in COLUMNS.items():
+            if tables.is_unscored(row) or (kind == "throughput" and not LITTLE[0] <= little <= LITTLE[1]):
+                continue
+            pair = next((found[row["id"]][column] for column in columns if column in found[row["id"]]), None)
+            if pair:
+                yield spread.Ratio(kind, "", source, math.log(pair[0] / pair[1]))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=str(ROOT / "build/release/orrery"))
     parser.add_argument("--data", default=str(ROOT / "data"))
-    parser.add_argument("--table", required=True)
+    parser.add_argument("--table", default=str(ROOT / "data/measurements/serving.csv"))
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     found, lines = list(ratios(options.program, options.table)), []

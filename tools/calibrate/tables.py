@@ -13,6 +13,9 @@ NOT_CONFIGURATION = {"id", "source", "config_group", "notes", "quality", "value"
 RELEASE = re.compile(r"\b(\d\d)\.(\d\d)(?:\.(\d+))?\b")
 
 
+SETUP_ROW = "setup_row"
+
+
 class Row:
     def __init__(self, table, cells):
         self.table, self.cells = table, cells
@@ -42,17 +45,33 @@ def matches(row, where):
     return True
 
 
+def lines(path):
+    """Rows of a table as {column: text}, with the columns of their setups (data/measurements/README.md)."""
+    path = pathlib.Path(path)
+    with open(path, newline="", encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    if not rows or SETUP_ROW not in rows[0]:
+        return rows
+    with open(path.parent / "setups" / path.name, newline="", encoding="utf-8") as stream:
+        setups = {cells.pop(SETUP_ROW): cells for cells in csv.DictReader(stream)}
+    return [row | setups[row.pop(SETUP_ROW)] for row in rows]
+
+
+def is_unscored(cells):
+    """Whether a row of serving has no score: its collector suspects it."""
+    return bool(cells.get("unscored")) or cells.get("quality") == "suspect"
+
+
 def read(paths, families=(), where=None):
     rows = []
     for path in paths:
-        with open(path, newline="", encoding="utf-8") as stream:
-            for cells in csv.DictReader(stream):
-                row = Row(str(path), cells)
-                if families and row.family not in families:
-                    continue
-                if "unverified" in cells.get("quality", "") or not matches(row, where or {}):
-                    continue
-                rows.append(row)
+        for cells in lines(path):
+            row = Row(str(path), cells)
+            if families and row.family not in families:
+                continue
+            if "unverified" in cells.get("quality", "") or not matches(row, where or {}):
+                continue
+            rows.append(row)
     return rows
 
 

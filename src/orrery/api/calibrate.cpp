@@ -24,6 +24,7 @@
 #include "orrery/validate/kind.hpp"
 #include "orrery/validate/measurement.hpp"
 #include "orrery/validate/rules.hpp"
+#include "orrery/validate/setups.hpp"
 
 namespace orrery::api {
 
@@ -142,7 +143,7 @@ class Reader {
   // ---- tables ------------------------------------------------------------------------------------------------------
 
   Result<std::monostate> read_table(const std::string& file) {
-    ORRERY_TRY(csv, validate::read_csv(file));
+    ORRERY_TRY(csv, validate::read_table(file));
     const TableKind kind = validate::kind_of(csv);
     switch (kind) {
       case TableKind::commands: return read_rows(csv, kind, validate::command_fields());

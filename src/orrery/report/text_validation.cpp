@@ -35,15 +35,21 @@ std::string score_table(const results::Validation& validation) {
     table.column(header);
   }
   table.column("in 80 %").column("width").column("infeasible");
+  const results::FamilyScore* last = nullptr;
   for (const auto& score : validation.families) {
-    if (!score.metric.empty() && score.scored == 0 && score.predicted > 0) { continue; }
+    // Of a family without any prediction, one row is enough.
+    const bool repeats = last != nullptr && score.kind == last->kind && score.family == last->family;
+    if (!score.metric.empty() && score.scored == 0 && (score.predicted > 0 || repeats)) { continue; }
+    last = &score;
     const std::string metric = score.metric.empty() ? "" : " " + score.metric;
     add_score(table, score.kind + "/" + score.family + metric, score);
   }
   if (validation.kinds.size() > 1) {
     for (const auto& score : validation.kinds) { add_score(table, score.kind, score); }
   }
-  add_score(table, "all", validation.overall);
+  // Percentiles of times and rates have no common error.
+  const bool is_serving = validation.kinds.size() == 1 && !validation.serving.empty();
+  if (!is_serving) { add_score(table, "all", validation.overall); }
   return table.text();
 }
 
@@ -102,14 +108,18 @@ std::string terms_lines(const std::vector<results::Prediction>& predictions) {
 }
 
 // Reasons by the number of their rows, then in order of occurrence. `reason_of` returns the reason of a row; empty: the
-// row is not in the table.
+// row is not in the table. Figures of one row, which follow each other, count once.
 template <class ReasonOf>
 std::string reasons_table(const std::vector<results::Prediction>& predictions, std::string_view title,
                           const ReasonOf& reason_of) {
   std::vector<std::pair<std::string, int>> reasons;
+  const results::Prediction* last = nullptr;  // with a reason
   for (const auto& row : predictions) {
     const std::string& reason = reason_of(row);
     if (reason.empty()) { continue; }
+    const bool same_row = last != nullptr && !row.metric.empty() && row.id == last->id && reason_of(*last) == reason;
+    last = &row;
+    if (same_row) { continue; }
     const auto found =
         std::find_if(reasons.begin(), reasons.end(), [&](const auto& known) { return known.first == reason; });
     if (found == reasons.end()) {

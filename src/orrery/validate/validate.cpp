@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <filesystem>
 #include <map>
 #include <span>
 #include <utility>
@@ -21,6 +22,8 @@
 #include "orrery/validate/outcome.hpp"
 #include "orrery/validate/rules.hpp"
 #include "orrery/validate/serving_rows.hpp"
+#include "orrery/validate/setups.hpp"
+#include "orrery/validate/spelling.hpp"
 #include "orrery/validate/statistics.hpp"
 
 namespace orrery::validate {
@@ -28,6 +31,36 @@ namespace orrery::validate {
 namespace {
 
 constexpr const char* kAll = "overall";
+
+// The tables in data/measurements. Rows of servers have many figures each, and those of PyTorch are of two cards: they
+// would outweigh the others.
+struct ShippedTable {
+  std::string_view name;
+  bool by_default = true;
+};
+constexpr std::array kShipped = {
+    ShippedTable{"training"},       ShippedTable{"training_vtrain_single_node"},
+    ShippedTable{"dlrm_moe"},       ShippedTable{"inference"},
+    ShippedTable{"kernels"},        ShippedTable{"collectives"},
+    ShippedTable{"commands"},       ShippedTable{"serving", false},
+    ShippedTable{"pytorch", false}, ShippedTable{"pytorch_kernels", false},
+};
+
+std::string shipped_file(const std::string& data_directory, std::string_view name) {
+  return fmt::format("{}/measurements/{}.csv", data_directory, name);
+}
+
+// A file, or a shipped table by its name.
+Result<std::string> table_file(const std::string& data_directory, const std::string& given) {
+  std::vector<std::string> names;
+  for (const auto& table : kShipped) { names.emplace_back(table.name); }
+  if (std::ranges::find(names, given) != names.end()) { return shipped_file(data_directory, given); }
+  if (given.find_first_of("./") != std::string::npos || std::filesystem::exists(given)) { return given; }
+  const auto near = nearest(given, names);
+  return fail({{}, 0, 0, "--data"},
+              fmt::format("{} is neither a file nor a table that ships; {}", quote(given),
+                          near ? fmt::format("did you mean {}?", quote(*near)) : "tables: " + join(names, ", ")));
+}
 
 // Rows of all tables, in order. Predictions use `rows` only; `predictions` has ids and measurements.
 struct Table {
@@ -163,6 +196,25 @@ bool is_comparable(const Csv& csv, const CsvRow& line, std::string_view column) 
   return ratio && *ratio >= kLeast && *ratio <= kMost;
 }
 
+// Whether a measured E2E is not that of the row's TTFT, TPOT and output: answers ended before `osl` tokens.
+bool ended_early(const Csv& csv, const CsvRow& line, std::string_view column) {
+  constexpr double kMost = 0.2;  // of their sum
+  if (column != "e2e_mean_ms") { return false; }
+  const auto value = [&](std::string_view name) { return number(cell_text(csv, line, name)); };
+  const auto e2e = value(column), ttft = value("ttft_mean_ms"), tpot = value("tpot_mean_ms"), tokens = value("osl");
+  if (!e2e || !ttft || !tpot || !tokens) { return false; }
+  const double sum = *ttft + *tpot * (*tokens - 1.0);
+  return std::abs(*e2e - sum) > kMost * sum;
+}
+
+// Why a figure of a row has no score; empty: it has one.
+std::string suspicion(const Csv& csv, const CsvRow& line, std::string_view column) {
+  const std::string_view reason = cell_text(csv, line, "unscored");
+  if (!is_not_stated(reason)) { return std::string(reason); }
+  if (cell_text(csv, line, "quality") == "suspect") { return "suspect"; }
+  return ended_early(csv, line, column) ? "E2E is not TTFT + TPOT x (osl - 1) within 20 %" : "";
+}
+
 Result<std::vector<std::string>> append_serving(Table& table, const Csv& csv,
                                                 const std::vector<std::string>& families) {
   ORRERY_TRY(columns, Columns<ServingRow>::of(csv, serving_fields(), name_of(TableKind::serving)));
@@ -179,7 +231,7 @@ Result<std::vector<std::string>> append_serving(Table& table, const Csv& csv,
       prediction.metric = metric.column;
       ORRERY_TRY(measured, measured_in(csv, line, metric.column));
       prediction.measured_s = measured;
-      if (cell_text(csv, line, "quality") == "suspect") { prediction.unscored_reason = "suspect"; }
+      prediction.unscored_reason = suspicion(csv, line, metric.column);
       if (is_comparable(csv, line, metric.column)) {
         const auto configuration = cell_text(csv, line, "config_group");
         prediction.group =
@@ -194,7 +246,7 @@ Result<std::vector<std::string>> append_serving(Table& table, const Csv& csv,
 
 Result<std::vector<std::string>> append_file(Table& table, const std::string& file,
                                              const std::vector<std::string>& families) {
-  ORRERY_TRY(csv, read_csv(file));
+  ORRERY_TRY(csv, read_table(file));
   const TableKind kind = kind_of(csv);
   switch (kind) {
     case TableKind::training:
@@ -341,9 +393,8 @@ void add_scores(results::Validation& validation) {
 
 std::vector<std::string> shipped_tables(const std::string& data_directory) {
   std::vector<std::string> files;
-  for (const char* name :
-       {"training", "training_vtrain_single_node", "dlrm_moe", "inference", "kernels", "collectives", "commands"}) {
-    files.push_back(fmt::format("{}/measurements/{}.csv", data_directory, name));
+  for (const auto& table : kShipped) {
+    if (table.by_default) { files.push_back(shipped_file(data_directory, table.name)); }
   }
   return files;
 }
@@ -351,7 +402,12 @@ std::vector<std::string> shipped_tables(const std::string& data_directory) {
 Result<results::Validation> validate_tables(const std::string& data_directory, const std::vector<std::string>& files,
                                             const std::vector<std::string>& families, std::size_t worst,
                                             BestPlan best_plan) {
-  ORRERY_TRY(table, read_tables(files.empty() ? shipped_tables(data_directory) : files, families));
+  std::vector<std::string> paths;
+  for (const auto& file : files) {
+    ORRERY_TRY(path, table_file(data_directory, file));
+    paths.push_back(std::move(path));
+  }
+  ORRERY_TRY(table, read_tables(paths.empty() ? shipped_tables(data_directory) : paths, families));
   ORRERY_TRY(parts, parts_for(data_directory, table.rows));
   parts.best_plan = std::move(best_plan);
   ORRERY_TRY(spreads, estimate::load_spreads(data_directory));

@@ -14,12 +14,12 @@
 
 namespace orrery::validate {
 
-// The tables in data/measurements.
+// Files of the tables in data/measurements that are read by default.
 [[nodiscard]] std::vector<std::string> shipped_tables(const std::string& data_directory);
 
-// Tables of any kinds; `files` empty: the shipped ones. `families` empty: all; rows of other families are ignored.
-// `worst`: terms for this many scored rows of each family, those with the largest errors. `best_plan` (see Parts) is
-// called from several threads.
+// Tables of any kinds, as files or by names of tables in data/measurements ("serving"); `files` empty: those that are
+// read by default. `families` empty: all; rows of other families are ignored. `worst`: terms for this many scored rows
+// of each family, those with the largest errors. `best_plan` (see Parts) is called from several threads.
 [[nodiscard]] Result<results::Validation> validate_tables(const std::string& data_directory,
                                                           const std::vector<std::string>& files,
                                                           const std::vector<std::string>& families,

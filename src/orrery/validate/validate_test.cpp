@@ -12,6 +12,8 @@
 #include <gmock/gmock.h>
 
 #include "orrery/validate/csv.hpp"
+#include "orrery/validate/serving_rows.hpp"
+#include "orrery/validate/setups.hpp"
 
 namespace orrery::validate::validate_test {
 namespace {
@@ -63,14 +65,16 @@ std::string written(const std::vector<std::string>& cells) {
   return line + "\n";
 }
 
+// Of a row with one time.
+const std::set<std::string> kMeasured = {
+    "value",   "value2",         "value_spread", "step_time_s", "step_time_quality",
+    "time_us", "tflops",         "gbps",         "algbw_GBps",  "busbw_GBps",
+    "notes",   "unit",           "metric2",      "unit2",       "params_b",
+    "quality", "engine_version", "unscored",     "measured_s"};
+
 // The table with its measured columns blank and its names scrambled.
 // Commands name files beside their table, and their source is their family.
-std::string blinded(const Csv& csv, const std::string& file) {
-  const std::set<std::string> measured = {
-      "value",   "value2",         "value_spread", "step_time_s", "step_time_quality",
-      "time_us", "tflops",         "gbps",         "algbw_GBps",  "busbw_GBps",
-      "notes",   "unit",           "metric2",      "unit2",       "params_b",
-      "quality", "engine_version", "unscored",     "measured_s"};
+std::string blinded(const Csv& csv, const std::string& file, const std::set<std::string>& measured = kMeasured) {
   std::set<std::string> names = {"id", "source", "config_group"};
   const bool has_commands = std::find(csv.header.begin(), csv.header.end(), "args") != csv.header.end();
   if (has_commands) { names.erase("source"); }
@@ -101,7 +105,7 @@ std::string bytes_of(const results::Validation& validation) {
 }
 
 void expect_blind(const std::string& file) {
-  const auto csv = read_csv(file);
+  const auto csv = read_table(file);
   ASSERT_TRUE(csv) << csv.error().text();
   const TemporaryFile blind(blinded(*csv, file));
   const auto seeing = validated({file}), unseeing = validated({blind.path()});
@@ -123,6 +127,53 @@ TEST(Validate, rows_measured_under_pytorch_are_all_predicted_without_their_measu
   const auto validation = validated({folder + "pytorch.csv", folder + "pytorch_kernels.csv"});
   EXPECT_EQ(validation.overall.rows, 106 + 1190);
   EXPECT_EQ(validation.overall.scored, validation.overall.rows);
+}
+
+// One row of sixteen: all take 20 s of one core, and much longer with sanitizers.
+Csv some_serving_rows() {
+  auto csv = read_table(std::string(ORRERY_SOURCE_DATA_DIR) + "/measurements/serving.csv");
+  EXPECT_TRUE(csv) << csv.error().text();
+  EXPECT_EQ(csv->rows.size(), 1520u);
+  std::vector<CsvRow> kept;
+  for (std::size_t i = 0; i < csv->rows.size(); i += 16) { kept.push_back(csv->rows[i]); }
+  csv->rows = kept;
+  return *csv;
+}
+
+TEST(Validate, predictions_of_served_rows_do_not_see_measurements_or_names) {
+  std::set<std::string> measured = {"little_ratio", "unscored"};
+  for (const auto& metric : serving_metrics()) { measured.emplace(metric.column); }
+  const Csv csv = some_serving_rows();
+  const TemporaryFile open(blinded(csv, "serving.csv", {})), blind(blinded(csv, "serving.csv", measured));
+  const auto seeing = validated({open.path()}), unseeing = validated({blind.path()});
+  ASSERT_EQ(seeing.predictions.size(), csv.rows.size() * serving_metrics().size());
+  EXPECT_TRUE(bytes_of(seeing) == bytes_of(unseeing));
+  EXPECT_GT(seeing.overall.scored, 300);
+  EXPECT_EQ(unseeing.overall.scored, 0);
+}
+
+// TTFT 100 ms + 9 x 10 ms = 190 ms: an E2E of 180 ms is theirs, one of 60 ms is that of shorter answers.
+TEST(Validate, an_e2e_of_answers_that_ended_early_has_no_score) {
+  const TemporaryFile table(
+      "id,family,model_key,precision,gpus,gpu_type,tp,isl,osl,load_kind,load,engine,ttft_mean_ms,tpot_mean_ms,e2e_mean_"
+      "ms\n"
+      "whole,f,llama-3.1-8b,bf16,1,H100-SXM,1,512,10,static_batch,1,vllm,100,10,180\n"
+      "early,f,llama-3.1-8b,bf16,1,H100-SXM,1,512,10,static_batch,1,vllm,100,10,60\n");
+  for (const auto& row : validated({table.path()}).predictions) {
+    if (!row.measured_s) { continue; }
+    EXPECT_EQ(row.unscored_reason.empty(), row.id == "whole" || row.metric != "e2e_mean_ms") << row.id << row.metric;
+  }
+}
+
+TEST(Validate, tables_that_ship_are_read_by_name) {
+  EXPECT_EQ(validated({"pytorch"}).overall.rows, 106);
+  const auto unknown = validate_tables(ORRERY_SOURCE_DATA_DIR, {"servng"}, {});
+  ASSERT_FALSE(unknown);
+  EXPECT_EQ(unknown.error().text(),
+            "--data: \"servng\" is neither a file nor a table that ships; did you mean \"serving\"?");
+  const auto missing = validate_tables(ORRERY_SOURCE_DATA_DIR, {"./serving"}, {});
+  ASSERT_FALSE(missing);
+  EXPECT_THAT(missing.error().text(), HasSubstr("does not exist"));
 }
 
 TEST(Validate, every_row_of_the_shipped_tables_is_predicted_or_says_why_not) {
@@ -153,11 +204,11 @@ TEST(Validate, every_shipped_row_has_a_source) {
     for (const char* column : {"title", "read"}) { EXPECT_NE(row.cells[*sources->column(column)], "") << row.cells[0]; }
   }
   auto files = shipped_tables(ORRERY_SOURCE_DATA_DIR);
-  for (const char* name : {"pytorch.csv", "pytorch_kernels.csv"}) {
+  for (const char* name : {"serving.csv", "pytorch.csv", "pytorch_kernels.csv"}) {
     files.push_back(std::string(ORRERY_SOURCE_DATA_DIR) + "/measurements/" + name);
   }
   for (const auto& file : files) {
-    const auto csv = read_csv(file);
+    const auto csv = read_table(file);
     ASSERT_TRUE(csv) << csv.error().text();
     for (const auto& row : csv->rows) {
       const std::string& source = row.cells[*csv->column("source")];
