@@ -20,6 +20,7 @@ namespace {
 constexpr const char* kFooter = R"(Examples
   orrery describe h100-sxm
   orrery describe dgx-h100 > mine.yaml      # start of a cluster file of your own
+  orrery describe engines/sglang > mine.yaml   # start of an engine of your own: serve --engine mine.yaml
   orrery describe my-model/config.json --as llama
   orrery describe examples/networks/fat-tree.yaml --draw fat-tree.svg
   orrery describe network.yml               # a network file of ASTRA-sim, as a topology
@@ -87,8 +88,9 @@ Command describe_command() {
   Command command("describe",
                   "Print a catalogue entry, or a YAML file that defines one, as YAML with the sources of its figures.");
   const auto options = std::make_shared<Options>();
-  command.positional({"name", "NAME", "name of a model, cluster, accelerator, link or stack, or a YAML file", ""},
-                     [options](const std::string& name) { options->name = name; });
+  command.positional(
+      {"name", "NAME", "name of a model, cluster, accelerator, link or stack, engines/NAME, or a YAML file", ""},
+      [options](const std::string& name) { options->name = name; });
   command.option({"--as", "TYPE", "read a Hugging Face config.json as this model_type, whatever its own", ""},
                  [options](const std::string& as) { options->as = as; });
   command.option({"--draw", "FILE", "draw the network of a cluster with a topology: .svg, or .dot for Graphviz",

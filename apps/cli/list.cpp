@@ -29,7 +29,8 @@ constexpr const char* kFooter = R"(Examples
   orrery list accelerators --unverified
   orrery list --unverified                  # of all kinds
 
-A figure is unverified if its stated source has not been checked; "orrery describe NAME" prints all sources.
+A figure is unverified if its stated source has not been checked; "orrery describe NAME" prints all sources, of an
+engine "orrery describe engines/NAME".
 The basis of a cluster is the weakest of its accelerator and links: figures that are measured, those of the same
 generation, or priors.
 )";
@@ -156,6 +157,11 @@ std::optional<Diagnostic> wrong_kind(const std::string& kind) {
                                 near ? fmt::format("did you mean {}?", *near) : "one of " + join(kinds, ", "))};
 }
 
+// Engines have the names of their stacks.
+void add_engine_prefix(std::vector<hardware::EntrySummary>& entries) {
+  for (auto& entry : entries) { entry.name.insert(0, api::kEnginePrefix); }
+}
+
 Result<std::vector<hardware::EntrySummary>> entries_of(const api::Orrery& orrery, const hardware::Catalogue& catalogue,
                                                        const std::string& kind) {
   if (kind == "links") { return catalogue.links(); }
@@ -163,6 +169,7 @@ Result<std::vector<hardware::EntrySummary>> entries_of(const api::Orrery& orrery
   std::vector<hardware::EntrySummary> all;
   for (const auto& each : listed_kinds()) {
     ORRERY_TRY(entries, entries_of(orrery, catalogue, each));
+    if (each == "engines") { add_engine_prefix(entries); }
     all.insert(all.end(), entries.begin(), entries.end());
   }
   return all;
@@ -178,6 +185,7 @@ Result<int> run(const Options& options) {
   ORRERY_TRY(entries, entries_of(orrery, catalogue, kind));
   std::vector<report::UnverifiedFigure> figures;
   if (options.unverified) {
+    if (kind == "engines") { add_engine_prefix(entries); }
     ORRERY_TRY(found, unverified_figures(orrery, entries));
     figures = std::move(found);
   }
@@ -201,7 +209,8 @@ Result<int> run(const Options& options) {
 
 const std::vector<std::string>& listed_kinds() {
   using namespace of_list;
-  static const std::vector<std::string> kinds = {"models", "clusters", "accelerators", "links", "stacks", "algorithms"};
+  static const std::vector<std::string> kinds = {"models", "clusters", "accelerators", "links",
+                                                 "stacks", "engines",  "algorithms"};
   return kinds;
 }
 

@@ -109,7 +109,7 @@ for _described in _orrery.commands():
 
 
 def list_entries(kind):
-    """Catalogue entries of a kind: "models", "clusters", "accelerators", "stacks", "algorithms". A list of results."""
+    """Catalogue entries of a kind: "models", "clusters", "accelerators", "stacks", "engines", "algorithms". A list of results."""
     return Result(_run(["list", str(kind), "--json"])).entries
 
 

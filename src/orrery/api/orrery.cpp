@@ -14,6 +14,7 @@
 #include "orrery/hardware/astra_network.hpp"
 #include "orrery/madmax/system.hpp"
 #include "orrery/network/names.hpp"
+#include "orrery/serving/engine_settings.hpp"
 #include "orrery/validate/validate.hpp"
 #include "orrery/workload/catalogue.hpp"
 
@@ -100,8 +101,9 @@ Result<std::vector<hardware::EntrySummary>> Orrery::list(const std::string& kind
   if (kind == "clusters") { return both(catalogue_.clusters(), madmax::list_systems(data_directory_)); }
   if (kind == "accelerators") { return catalogue_.accelerators(); }
   if (kind == "stacks") { return catalogue_.stacks(); }
+  if (kind == "engines") { return serving::list_engines(data_directory_); }
   if (kind == "algorithms") { return algorithms(); }
-  const std::vector<std::string> kinds = {"models", "clusters", "accelerators", "stacks", "algorithms"};
+  const std::vector<std::string> kinds = {"models", "clusters", "accelerators", "stacks", "engines", "algorithms"};
   const auto near = nearest(kind, kinds);
   return fail(fmt::format("{} is not a kind of catalogue entry; {}", quote(kind),
                           near ? fmt::format("did you mean {}?", quote(*near)) : "valid: " + join(kinds, ", ")));
@@ -112,6 +114,9 @@ Result<std::string> Orrery::describe(const std::string& name, const std::string&
   if (!as.empty() && !is_file) {
     return fail(Place{"", 0, 0, "--as"},
                 fmt::format("{} is for a Hugging Face config.json; {} is not one", quote(as), quote(name)));
+  }
+  if (name.starts_with(kEnginePrefix)) {
+    return serving::load_engine(data_directory_, name.substr(kEnginePrefix.size())).map(serving::yaml_of);
   }
   if (hardware::is_astra_network(name)) { return describe_astra_network(name); }
   if (madmax::is_system(data_directory_, name)) {

@@ -62,6 +62,9 @@ struct PlanRequest {
 // Flags of `orrery estimate` that mean a request: what is as when nothing is said is not among them.
 [[nodiscard]] std::vector<std::string> flags_of(const estimate::Request& request);
 
+// Engines have the names of their stacks; this stands before the name in Orrery::describe.
+inline constexpr std::string_view kEnginePrefix = "engines/";
+
 class Orrery {
  public:
   explicit Orrery(std::string data_directory);
@@ -86,7 +89,7 @@ class Orrery {
                                                      const std::vector<std::string>& families,
                                                      std::size_t worst = 0) const;
 
-  // kind: "models", "clusters", "accelerators", "stacks", "algorithms".
+  // kind: "models", "clusters", "accelerators", "stacks", "engines", "algorithms".
   [[nodiscard]] Result<std::vector<hardware::EntrySummary>> list(const std::string& kind) const;
   // A catalogue entry of any kind, as YAML with its sources.
   [[nodiscard]] Result<std::string> describe(const std::string& name, const std::string& as = {}) const;

@@ -1,5 +1,6 @@
 #include "orrery/report/serving.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -42,6 +43,22 @@ std::string latency_table(const Serving& s) {
   add_times(table, "TPOT", s.tpot);
   add_times(table, "E2E", s.e2e);
   return table.text();
+}
+
+// Requests by priority, the first to be served first.
+std::string class_table(const Serving& s) {
+  if (s.classes.empty()) { return {}; }
+  constexpr std::size_t kMost = 10;
+  Table table;
+  table.column("priority").column("requests").column("TTFT mean").column("p50").column("p99");
+  table.column("TPOT p50").column("p99").column("E2E p50").column("p99");
+  for (std::size_t i = 0; i < std::min(kMost, s.classes.size()); ++i) {
+    const auto& one = s.classes[i];
+    table.row({std::to_string(one.priority), grouped(one.answered), time(one.ttft.mean), time(one.ttft.p50),
+               time(one.ttft.p99), time(one.tpot.p50), time(one.tpot.p99), time(one.e2e.p50), time(one.e2e.p99)});
+  }
+  const std::size_t more = s.classes.size() - std::min(kMost, s.classes.size());
+  return "\n" + table.text() + (more > 0 ? fmt::format("and {} more (--json)\n", more) : "");
 }
 
 // Parts of the time between tokens, in percent: those that are not nothing.
@@ -223,7 +240,7 @@ std::string serving_text(const Serving& s, TextStyle style) {
   text += fmt::format("Load        {}; {}, {} measured, in {}\n", s.load, counted(s.requests, "request"),
                       grouped(s.measured), time(s.duration_s));
   for (const auto& warning : s.warnings) { text += wrapped("warning: ", warning); }
-  text += "\n" + latency_table(s) + "\n" + token_time_lines(s);
+  text += "\n" + latency_table(s) + class_table(s) + "\n" + token_time_lines(s);
   text += fmt::format("Output      {}\n", per_gpu(s.output_tokens_per_s, s.gpus));
   text += fmt::format("Total       {}\n", per_gpu(s.total_tokens_per_s, s.gpus));
   text +=

@@ -90,6 +90,18 @@ Node of_slo(const Serving& s) {
   return list;
 }
 
+Node of_classes(const Serving& s) {
+  Node list = config::sequence_node();
+  for (const auto& one : s.classes) {
+    Node json = config::json_object({{"priority", one.priority}, {"answered_requests", one.answered}});
+    config::add(json, "ttft_s", of_distribution(one.ttft));
+    config::add(json, "tpot_s", of_distribution(one.tpot));
+    config::add(json, "e2e_s", of_distribution(one.e2e));
+    append(list, std::move(json));
+  }
+  return list;
+}
+
 Node of_stages(const Serving& s) {
   Node list = config::sequence_node();
   for (const auto& stage : s.stages) {
@@ -196,6 +208,7 @@ void add_serving(Node& json, const Serving& s) {
     config::add(json, "cache_tiers", of_tiers(s));
     config::add(json, "cache_loads", config::json_object({{"requests", s.loads}, {"wait_s", s.load_wait_s}}));
   }
+  if (!s.classes.empty()) { config::add(json, "priorities", of_classes(s)); }
   if (s.branches) { config::add(json, "branches", of_branches(*s.branches)); }
   if (!s.stages.empty()) { config::add(json, "stages", of_stages(s)); }
   if (s.series) { config::add(json, "series", of_series(*s.series)); }
@@ -240,16 +253,19 @@ std::string serving_curve_json(const results::ServingCurve& curve) {
 std::string serving_requests_csv(const Serving& s) {
   std::string text =
       "request,engine,arrival_s,scheduled_s,first_token_s,last_token_s,input_tokens,output_tokens,cached_tokens,"
-      "preemptions,answered_s,last_branch_first_token_s,last_branch_tokens\n";
+      "preemptions,answered_s,last_branch_first_token_s,last_branch_tokens,priority,session\n";
   for (std::size_t i = 0; i < s.each.size(); ++i) {
     const auto& r = s.each[i];
+    const std::string session = r.session ? std::to_string(*r.session) : "";
     if (r.refused) {
-      text += fmt::format("{},,{:.9f},,,,{},{},,,,,\n", i + 1, r.arrival_s, r.input, r.output);
+      text +=
+          fmt::format("{},,{:.9f},,,,{},{},,,,,,{},{}\n", i + 1, r.arrival_s, r.input, r.output, r.priority, session);
       continue;
     }
-    text += fmt::format("{},{},{:.9f},{:.9f},{:.9f},{:.9f},{},{},{},{},{:.9f},{:.9f},{}\n", i + 1, r.engine,
+    text += fmt::format("{},{},{:.9f},{:.9f},{:.9f},{:.9f},{},{},{},{},{:.9f},{:.9f},{},{},{}\n", i + 1, r.engine,
                         r.arrival_s, r.scheduled_s, r.first_token_s, r.last_token_s, r.input, r.output, r.cached,
-                        r.preemptions, r.answered_s, r.last_branch_first_token_s, r.last_branch_output);
+                        r.preemptions, r.answered_s, r.last_branch_first_token_s, r.last_branch_output, r.priority,
+                        session);
   }
   return text;
 }

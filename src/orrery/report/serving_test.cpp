@@ -177,15 +177,32 @@ TEST(ServingPicture, of_a_run_has_a_line_for_each_series) {
   EXPECT_FALSE(has(serving_run_svg(s), "<polyline"));
 }
 
+TEST(ServingText, has_a_row_for_each_priority) {
+  results::Serving s = one_request();
+  EXPECT_FALSE(has(serving_text(s, {}), "priority"));
+  for (int priority = 0; priority < 12; ++priority) {
+    results::ServingClass one{priority, 1000 + priority};
+    one.ttft.p99 = 0.25;
+    s.classes.push_back(one);
+  }
+  const std::string text = serving_text(s, {});
+  EXPECT_TRUE(has(text, "priority  requests  TTFT mean"));
+  EXPECT_TRUE(has(text, "1,009"));
+  EXPECT_FALSE(has(text, "1,010"));
+  EXPECT_TRUE(has(text, "and 2 more (--json)"));
+}
+
 TEST(ServingCsv, has_the_tokens_of_the_branch_that_ends_last) {
   results::Serving s = one_request();
   s.each.push_back({});
   s.each.back().refused = true;
+  s.each.back().priority = 2;
+  s.each.back().session = 5;
   EXPECT_EQ(serving_requests_csv(s),
             "request,engine,arrival_s,scheduled_s,first_token_s,last_token_s,input_tokens,output_tokens,cached_tokens,"
-            "preemptions,answered_s,last_branch_first_token_s,last_branch_tokens\n"
-            "1,0,1.000000000,3.000000000,4.000000000,6.000000000,0,30,0,0,8.000000000,4.500000000,16\n"
-            "2,,0.000000000,,,,0,0,,,,,\n");
+            "preemptions,answered_s,last_branch_first_token_s,last_branch_tokens,priority,session\n"
+            "1,0,1.000000000,3.000000000,4.000000000,6.000000000,0,30,0,0,8.000000000,4.500000000,16,0,\n"
+            "2,,0.000000000,,,,0,0,,,,,,2,5\n");
 }
 
 }  // namespace

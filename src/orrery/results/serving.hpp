@@ -40,7 +40,9 @@ struct ServedRequest {
   // Of the branch that ends last, whose TPOT is that of the request: its first token, and its tokens.
   double last_branch_first_token_s = 0;
   std::int64_t last_branch_output = 0;
-  bool refused = false;         // never scheduled
+  bool refused = false;       // never scheduled
+  std::int64_t priority = 0;  // smaller is served first
+  std::optional<std::int64_t> session;
   std::vector<double> stage_s;  // [stage], time in it; below 0: it does not pass it
 };
 
@@ -121,6 +123,13 @@ struct ServingGrowth {
   [[nodiscard]] bool is_certain() const { return is_burst || (part > 0.02 && part > 3.0 * chance); }
 };
 
+// Requests of one priority, after the warm-up.
+struct ServingClass {
+  std::int64_t priority = 0;  // smaller is served first
+  std::int64_t answered = 0;
+  Distribution ttft = {}, tpot = {}, e2e = {};
+};
+
 // A part of a mean time, in seconds.
 struct TimePart {
   const char* name;
@@ -180,6 +189,7 @@ struct Serving {
   std::optional<TokenTime> token_time;                // none: no sequence has a second token
   double output_tokens_per_s = 0, total_tokens_per_s = 0, requests_per_s = 0, goodput_rps = 0;
   std::vector<ServiceLevel> slo;
+  std::vector<ServingClass> classes;  // by priority, if requests have several
   double mean_in_system = 0;
   ServingGrowth growth;     // of an open loop
   bool overloaded = false;  // requests arrive faster than they are completed, or all before the first ones are

@@ -61,6 +61,7 @@ class BuiltPool {
   [[nodiscard]] Result<void> check() const;
   Result<void> finish();
   Result<void> add_price();
+  Result<void> settle_memory_use();
   Result<void> add_cache();
   void place_experts();
   [[nodiscard]] Diagnostic in_terms_of_pool(Diagnostic problem) const;

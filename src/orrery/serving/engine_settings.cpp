@@ -140,11 +140,15 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
                   "tokens of one prompt in an iteration at most; 0: no limit", {.min = 0})
         .optional("block_tokens", &E::block_tokens, "tokens of a block of the cache", {.min = 1, .max = 4096})
         .optional("blocks", &E::blocks, "blocks of the cache; 0: what memory leaves", {.min = 0, .max = kMostBlocks})
-        .optional("memory_use", &E::memory_use, "part of device memory that the engine takes",
-                  {.min = 0.05, .max = 1.0})
+        .optional("memory_use", &E::memory_use,
+                  "part of device memory that the engine takes; 0: SGLang's default, which follows from memory, "
+                  "max_batched_tokens, degrees and drafts",
+                  {.min = 0.0, .max = 1.0})
         .optional("memory_of_free", &E::memory_of_free,
                   "memory_use is the cache's part of the memory that weights and activations leave, instead of the "
                   "engine's part of all memory")
+        .optional("memory_is_static", &E::memory_is_static,
+                  "memory_use is the part of weights and cache alone; activations take of the rest")
         .optional("prefix_cache", &E::prefix_cache, "blocks of prompts are kept and found again by content")
         .optional("speculative_tokens", &E::speculative_tokens,
                   "drafts that a decode iteration verifies (MTP, EAGLE); 0: no speculation", {.min = 0, .max = 64})
@@ -217,6 +221,24 @@ std::int64_t captured_below(std::int64_t sequences) {
   return sequences < 4 ? 2 : sequences < 8 ? 4 : sequences / 8 * 8;
 }
 
+double static_part(const EngineSettings& settings, Bytes memory, std::int64_t ranks, std::int64_t pp,
+                   std::int64_t attention_dp) {
+  constexpr double kMiB = 1048576.0, kGiB = 1024.0;  // in MiB
+  const double all = memory.value() / kMiB;
+  // Sequences of the largest captured batch, by memory.
+  const double graphs = all >= 160.0 * kGiB  ? 512.0
+                        : all >= 60.0 * kGiB ? (ranks < 4 ? 256.0 : 512.0)
+                        : all >= 35.0 * kGiB ? (ranks < 4 ? 32.0 : 160.0)
+                        : all >= 20.0 * kGiB ? (ranks < 4 ? 24.0 : 80.0)
+                                             : 8.0;
+  double reserved = 512.0 + 1.5 * std::max(2048.0, static_cast<double>(settings.max_batched_tokens)) + 2.0 * graphs;
+  reserved += static_cast<double>(ranks * pp) / 8.0 * kGiB;
+  if (attention_dp > 1) { reserved += (graphs > 300.0 ? 4.5 : 3.0) * graphs * static_cast<double>(attention_dp); }
+  if (all > 60.0 * kGiB) { reserved = std::max(reserved, 10.0 * kGiB); }
+  if (settings.speculative_tokens > 0) { reserved += 2.0 * kGiB; }
+  return std::clamp((all - reserved) / all, 0.05, 1.0);
+}
+
 std::vector<std::string> engine_names(const std::string& data_directory) {
   std::vector<std::string> names;
   std::error_code error;
@@ -243,6 +265,20 @@ Result<EngineSettings> load_engine(const std::string& data_directory, const std:
   ORRERY_TRY(settings, config::Described<EngineSettings>::record().read(node));
   if (settings.name.empty()) { settings.name = std::filesystem::path(file).stem().string(); }
   return settings;
+}
+
+Result<std::vector<hardware::EntrySummary>> list_engines(const std::string& data_directory) {
+  std::vector<hardware::EntrySummary> entries;
+  for (const auto& name : engine_names(data_directory)) {
+    ORRERY_TRY(engine, load_engine(data_directory, name));
+    entries.push_back({engine.name, engine.description, 0, 0});
+    hardware::count_sources(engine.sources, entries.back());
+  }
+  return entries;
+}
+
+std::string yaml_of(const EngineSettings& settings) {
+  return config::Described<EngineSettings>::record().print_yaml(settings);
 }
 
 }  // namespace orrery::serving

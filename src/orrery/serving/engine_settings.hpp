@@ -10,6 +10,7 @@
 #include "orrery/config/record.hpp"
 #include "orrery/core/units.hpp"
 #include "orrery/hardware/accelerator.hpp"
+#include "orrery/hardware/entry.hpp"
 
 namespace orrery::serving {
 
@@ -44,8 +45,9 @@ struct EngineSettings {
   std::int64_t long_prefill_threshold = 0;  // most tokens of one prompt in an iteration; 0: no limit
   std::int64_t block_tokens = 16;           // of a block of the cache
   std::int64_t blocks = 0;                  // of the cache; 0: what memory leaves
-  double memory_use = 0.9;                  // part of device memory that the engine takes
+  double memory_use = 0.9;                  // part of device memory that the engine takes; 0: static_part()
   bool memory_of_free = false;              // memory_use counts what weights and activations leave
+  bool memory_is_static = false;            // memory_use has no activations; they take of the rest
   bool prefix_cache = true;
   std::int64_t speculative_tokens = 0;  // drafts that each decode iteration verifies; 0: no speculation
   double acceptance = 0.7;              // of a draft, if all before it are accepted
@@ -97,9 +99,21 @@ struct EngineSettings {
 // The largest captured size that is not above `sequences`.
 [[nodiscard]] std::int64_t captured_below(std::int64_t sequences);
 
+// SGLang's default for its static memory (weights and cache): all but a reserve for activations of prompts, captured
+// graphs, large groups, attention dp and drafts. `memory`: of one accelerator;
+// `ranks`: of tensor parallelism and attention dp together.
+[[nodiscard]] double static_part(const EngineSettings& settings, Bytes memory, std::int64_t ranks, std::int64_t pp,
+                                 std::int64_t attention_dp);
+
 // A profile of data/engines, or a file.
 [[nodiscard]] Result<EngineSettings> load_engine(const std::string& data_directory, const std::string& name);
 [[nodiscard]] std::vector<std::string> engine_names(const std::string& data_directory);
+
+// Entries for `orrery list engines`.
+[[nodiscard]] Result<std::vector<hardware::EntrySummary>> list_engines(const std::string& data_directory);
+
+// A file of settings, with their sources.
+[[nodiscard]] std::string yaml_of(const EngineSettings& settings);
 
 }  // namespace orrery::serving
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include <fmt/format.h>
@@ -32,6 +33,8 @@ results::ServedRequest served_request(const Workload& load, const FleetRun& run,
   served.last_branch_first_token_s = seconds_of(end.first);
   served.last_branch_output = load.requests[ending].output;
   served.input = request.input;
+  served.priority = request.priority;
+  if (request.session >= 0) { served.session = request.session; }
   served.cached = outcome.cached;
   served.engine = outcome.engine;
   if (outcome.prefilled_by >= 0) {
@@ -59,6 +62,8 @@ results::ServedRequest refused_request(const Request& request) {
   served.arrival_s = seconds_of(request.arrival);
   served.input = request.input;
   served.output = request.output;
+  served.priority = request.priority;
+  if (request.session >= 0) { served.session = request.session; }
   served.refused = true;
   return served;
 }
@@ -255,6 +260,39 @@ results::Distribution distribution_of(std::vector<double> values) {
 
 namespace {
 
+// Times of measured requests by their priority, if they have several.
+class ClassLatencies {
+ public:
+  explicit ClassLatencies(const Workload& load) {
+    const auto end = load.requests.begin() + static_cast<std::ptrdiff_t>(load.arriving());
+    several_ = std::any_of(load.requests.begin(), end,
+                           [&](const Request& request) { return request.priority != load.requests.front().priority; });
+  }
+  void add(std::int32_t priority, const RequestTimes& times, bool has_tpot) {
+    if (!several_) { return; }
+    Times& of = classes_[priority];
+    of.ttft.push_back(times.ttft);
+    of.e2e.push_back(times.e2e);
+    if (has_tpot) { of.tpot.push_back(times.tpot); }
+  }
+  void move_to(results::Serving& result) {
+    for (auto& [priority, of] : classes_) {
+      results::ServingClass one{priority, std::ssize(of.ttft)};
+      one.ttft = distribution_of(std::move(of.ttft));
+      one.tpot = distribution_of(std::move(of.tpot));
+      one.e2e = distribution_of(std::move(of.e2e));
+      result.classes.push_back(std::move(one));
+    }
+  }
+
+ private:
+  struct Times {
+    std::vector<double> ttft, tpot, e2e;
+  };
+  bool several_ = false;
+  std::map<std::int32_t, Times> classes_;
+};
+
 // Times of measured requests.
 class Latencies {
  public:
@@ -289,6 +327,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   const auto count = static_cast<std::size_t>(load.arriving());
   const WarmUp skipped(load, options.warm_up);
   Latencies latencies;
+  ClassLatencies classes(load);
   double prompts = 0, cached = 0, outputs = 0, inputs = 0, tokenisation = 0;
   std::int64_t good = 0, answered = 0;
   std::vector<std::int64_t> attained(result.slo.size());
@@ -311,6 +350,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
     if (skipped.has(i)) { continue; }
     const RequestTimes times = times_of(request, outcome, ending, end, options.request_overhead_s);
     latencies.add(times, ending.output > 1);
+    classes.add(request.priority, times, ending.output > 1);
     tokenisation += tokenisation_of(run, i, options.stations, times.before);
     ++answered;
     prompts += static_cast<double>(request.input);
@@ -331,6 +371,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   const auto measured = static_cast<double>(result.measured);
   result.duration_s = seconds_of(run.end - first);
   latencies.move_to(result, pools.size() > 1);
+  classes.move_to(result);
   if (answered == 0) {
     result.warnings.emplace_back("no request was answered after the warm-up: times of requests are not known");
   }

@@ -71,6 +71,15 @@ void set_trtllm_pool(const ServingRow& row, std::string_view pool, const serving
   settings.max_sequences = recipe && recipe->batch > 0 ? recipe->batch : usual_batch(row, degrees);
 }
 
+// Of weights and cache (mem-fraction-static). Prefill engines on GB200 and GB300 state their tokens instead.
+double sglang_memory(const ServingRow& row, bool is_prefill) {
+  const bool drafts = row.spec_method == "mtp", is_wide = row.decode_dp_attn.value_or(0) > 0;
+  if (row.gpu_type == "H100-SXM") { return is_prefill ? 0.6 : is_wide && drafts ? 0.85 : 0.9; }
+  if (row.gpu_type == "H200-SXM") { return drafts && !is_prefill ? 0.75 : 0.82; }
+  if (!is_wide) { return drafts ? 0.9 : 0.95; }
+  return drafts ? 0.75 : 0.82;
+}
+
 // SGLang states its limits for all ranks of attention dp together.
 void set_sglang_h100(const ServingRow& row, bool is_prefill, const serving::Degrees& degrees,
                      serving::EngineSettings& settings) {
@@ -78,7 +87,6 @@ void set_sglang_h100(const ServingRow& row, bool is_prefill, const serving::Degr
   if (is_prefill) {
     settings.max_batched_tokens = 2048;
     settings.max_sequences = is_wide ? 4 : 2;
-    settings.memory_use = 0.6;
   } else if (*row.osl > 4096) {
     const bool drafts = row.spec_method == "mtp";
     settings.max_sequences = drafts ? 64 : is_wide ? 16 : 32;
@@ -140,6 +148,7 @@ void set_sglang_h200(const ServingRow& row, bool is_prefill, const serving::Degr
 void set_sglang_dynamo(const ServingRow& row, std::string_view pool, const serving::Degrees& degrees,
                        serving::EngineSettings& settings) {
   const bool is_prefill = pool == "prefill";
+  settings.memory_use = sglang_memory(row, is_prefill);
   if (row.gpu_type == "H100-SXM") {
     set_sglang_h100(row, is_prefill, degrees, settings);
   } else if (row.gpu_type == "H200-SXM") {

@@ -190,6 +190,10 @@ class RowRun {
     if (!row_.isl) { return skip("not stated: isl"); }
     if (!row_.osl) { return skip("not stated: osl"); }
     if (row_.mode == "prefill_only") { return skip("a prefill pool alone"); }
+    constexpr double kMostClients = 1e6;
+    if (row_.load_kind != "poisson_rate" && row_.load.value_or(0.0) > kMostClients) {
+      return skip(fmt::format("load: more than {:.0f} clients are not simulated", kMostClients));
+    }
     if (auto reason = prepare(); !reason.empty()) { return skip(std::move(reason)); }
     if (auto reason = add_pools(); !reason.empty()) { return skip(std::move(reason)); }
     auto load = load_of_row();
@@ -327,10 +331,6 @@ class RowRun {
     constexpr double kUsualSpread = 0.7;  // of lengths of data sets, unverified
     if (is_mean) { options.length_cv = kUsualSpread; }
     const double load = row_.load.value_or(0.0) / static_cast<double>(share_);
-    constexpr double kMostClients = 1e6;
-    if (row_.load_kind != "poisson_rate" && load > kMostClients) {
-      return skip(fmt::format("load: more than {:.0f} clients are not simulated", kMostClients));
-    }
     constexpr std::int64_t kPerClient = 10, kWarmUp = 2, kOffline = 3000;
     if (row_.load_kind == "concurrency") {
       options.clients = whole(load);
