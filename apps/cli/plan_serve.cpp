@@ -188,8 +188,24 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
     fleet.missing.push_back(setting.value.is_scalar() ? setting.key + " " + setting.value.scalar : setting.key);
   }
   for (std::string& setting : simulated_only(s)) { fleet.missing.push_back(std::move(setting)); }
-  fleet.note = fmt::format("{}: predicted {:.4g} requests/s within {}", best.text, best.load, s.slo);
+  fleet.note = fmt::format("{} ({}): predicted {:.4g} {} within {}", best.text, s.engine, best.load,
+                           best.result.sessions ? "sessions/s" : "requests/s", s.slo);
   return launch::serving_script(server, fleet);
+}
+
+// The prediction is that of the engine that a server runs: simulated by default, and another one is refused.
+Result<void> match_engine(api::ServeRequest& request, launch::Server server) {
+  serving::Scenario& s = request.scenario;
+  const bool is_sglang = server == launch::Server::sglang;
+  if (!request.names_engine) {
+    s.engine = is_sglang ? "sglang" : "vllm-v1";
+    return {};
+  }
+  const bool is_file = s.engine.find_first_of("./") != std::string::npos;
+  const std::string_view family = is_sglang ? "sglang" : "vllm";
+  if (is_file || s.engine.starts_with(family)) { return {}; }
+  return fail(flag_place("--emit"), fmt::format("{} runs {}, and --engine is {}", config::enum_name(server),
+                                                is_sglang ? "SGLang" : "vLLM", s.engine));
 }
 
 Result<std::optional<launch::Server>> server_of(const Options& options) {
@@ -206,6 +222,9 @@ Result<std::optional<launch::Server>> server_of(const Options& options) {
 Result<int> run(const Options& options) {
   ORRERY_TRY(server, server_of(options));
   ORRERY_TRY(request, plan_request(options));
+  if (server) {
+    if (auto ok = match_engine(request.base, *server); !ok) { return tl::make_unexpected(ok.error()); }
+  }
   ORRERY_TRY(data, data_directory());
   Progress progress("deployments");
   request.progress = [&progress](std::int64_t done, std::int64_t all) { progress.update(done, all); };

@@ -31,6 +31,7 @@ std::string value_name(const config::FieldInfo& field) {
   if (field.type.text.starts_with(kOneOf)) { return "NAME"; }
   const auto is = [&](std::string_view name) { return field.name == name; };
   if (is("trace")) { return "FILE"; }
+  if (field.type.shape == config::Shape::mapping) { return "NAME=N,..."; }
   const bool is_entry = is("model") || is("cluster") || is("prefill_cluster") || is("stack") || is("engine");
   return is_entry ? "NAME|FILE" : "TEXT";
 }
@@ -101,9 +102,31 @@ bool RecordFlags::has(const std::string& field) const {
   return std::any_of(typed_->begin(), typed_->end(), [&](const auto& typed) { return typed.first == field; });
 }
 
+namespace {
+
+// "fp8=0.3,bf16=0.8" as a mapping; text that has no such pairs stays text, and its reader complains.
+config::Node value_of(const config::FieldInfo* field, const std::string& text, const Place& place) {
+  if (field == nullptr || field->type.shape != config::Shape::mapping || text.find('=') == std::string::npos) {
+    return config::plain_node(text, place);
+  }
+  config::Node mapping = config::mapping_node();
+  mapping.place = place;
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(','), rest.size()), equals = rest.find('=');
+    if (equals >= end) { return config::plain_node(text, place); }
+    config::add(mapping, std::string(rest.substr(0, equals)),
+                config::plain_node(std::string(rest.substr(equals + 1, end - equals - 1)), place));
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return mapping;
+}
+
+}  // namespace
+
 void RecordFlags::lay_over(config::Node& fields) const {
   for (const auto& [name, text] : *typed_) {
-    config::Node value = config::plain_node(text, flag_place(flag_name(name)));
+    const auto field = std::find_if(fields_.begin(), fields_.end(), [&](const auto& one) { return one.name == name; });
+    config::Node value = value_of(field == fields_.end() ? nullptr : &*field, text, flag_place(flag_name(name)));
     if (config::Node* before = fields.find(name)) {
       *before = std::move(value);
     } else {

@@ -120,6 +120,7 @@ Result<api::ServeRequest> ServeFlags::read(const std::string& example) const {
   }
   if (!found.empty()) { return tl::make_unexpected(config::failure_of(std::move(found))); }
   request.scenario = std::move(*scenario);
+  request.names_engine = fields.find("engine") != nullptr;
   request.scenario.stages = std::move(stages);
   return request;
 }

@@ -41,6 +41,7 @@ FIGURES = [
     (("sglang",), ("transfer_setup", "transfer_host"), (("35 ms", "70 ms", "110 ms", "160 ms"), ("0 s", "10 ms", "20 ms", "30 ms"))),
     (("sglang",), ("draft_host",), (("0 s", "0.05 ms", "0.1 ms", "0.15 ms", "0.2 ms"),)),
     (ENGINES, ("token_host", "sequence_host"), (("40 us", "50 us", "60 us"), ("0 s", "10 us", "15 us", "20 us", "25 us"))),
+    (ENGINES, ("request_overhead",), (("10 ms", "15 ms", "20 ms", "25 ms", "30 ms"),)),
     (("vllm-v0",), ("step_host",), (("6 ms", "9 ms", "12 ms", "16 ms"),)),
 ]
 

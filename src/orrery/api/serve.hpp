@@ -14,6 +14,7 @@ namespace orrery::api {
 
 struct ServeRequest {
   serving::Scenario scenario;
+  bool names_engine = false;                     // the engine was given, not left to the default
   config::Node engine = config::mapping_node();  // settings of the engine that are given, over those of its profile
   bool each = false;                             // one entry for each request
   std::function<bool(std::int64_t done)> keep_going;

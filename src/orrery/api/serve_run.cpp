@@ -286,6 +286,19 @@ std::string overload_warning(const results::Serving& result, bool has_rate, bool
       what, 100.0 * growth.part);
 }
 
+// Requests that are longer than what the model is made for.
+void warn_of_length(results::Serving& result, const workload::Model& model, const serving::Workload& load) {
+  std::int64_t longest = 0, count = 0;
+  for (const serving::Request& request : load.requests) {
+    longest = std::max(longest, request.input + request.output);
+    count += request.input + request.output > model.max_seq ? 1 : 0;
+  }
+  if (model.max_seq <= 0 || count == 0) { return; }
+  result.warnings.push_back(fmt::format("{} longer than the {} tokens that the model is made for; the longest has {}",
+                                        count == 1 ? "a request is" : fmt::format("{} requests are", grouped(count)),
+                                        grouped(model.max_seq), grouped(longest)));
+}
+
 // The load in words, and warnings of what it does not reach. `least`: part of the arrivals that must pile up for an
 // overload. Of a trace with its own times this is not known.
 void add_load(results::Serving& result, const Scenario& scenario, double least) {
@@ -340,6 +353,7 @@ Result<results::Serving> run_serving(const PreparedServing& prepared, const Scen
   ORRERY_TRY(load, requests_of(prepared, scenario));
   ORRERY_TRY(result, serving::simulate(*prepared.deployment, load, prepared.slo, scenario.warm_up, each));
   add_load(result, scenario, kMuch);
+  warn_of_length(result, prepared.deployment->model, load);
   return result;
 }
 
@@ -434,7 +448,10 @@ Result<LoadTrial> run_trial(const PreparedServing& prepared, const Scenario& pro
                                             stops == Stops::when_missed));
   trial.result = std::move(run.result);
   trial.headroom = std::move(run.headroom);
-  if (trial.result) { add_load(*trial.result, probed, 0.0); }
+  if (trial.result) {
+    add_load(*trial.result, probed, 0.0);
+    warn_of_length(*trial.result, prepared.deployment->model, work);
+  }
   return trial;
 }
 

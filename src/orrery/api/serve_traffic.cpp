@@ -171,11 +171,12 @@ void Search::size_for_traffic(std::vector<Ranked> ranked, ServingPlan& plan) con
   std::erase_if(plan.best, [&](const ServingCandidate& c) { return !seen.insert(c.text).second; });
   if (plan.best.empty()) {
     const Ranked& nearest = chosen.front();
+    const char* const unit = nearest.candidate.result.sessions ? "sessions/s" : "requests/s";
     plan.nothing = fmt::format(
-        "{} not carry {:.4g} requests/s within the service level; nearest: {} carries {:.4g} "
-        "requests/s, about {} accelerators of it are needed{}",
+        "{} not carry {:.4g} {} within the service level; nearest: {} carries {:.4g} "
+        "{}, about {} accelerators of it are needed{}",
         request_.devices > 0 ? fmt::format("{} accelerators do", request_.devices) : "fleets of these degrees do",
-        traffic_, nearest.candidate.text, nearest.candidate.load,
+        traffic_, unit, nearest.candidate.text, nearest.candidate.load, unit,
         static_cast<std::int64_t>(std::ceil(traffic_ / nearest.candidate.load)) * units_[nearest.unit].gpus(),
         request_.base.scenario.stages.empty() ? "" : ", if no stage is full (orrery serve says which)");
     return;

@@ -27,9 +27,9 @@ constexpr std::array<Tile, 6> kTiles = {
     {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.94}, {128, 64, 0.84}, {64, 128, 0.84}, {64, 64, 0.76}}};
 
 // In addition, of kernels whose weights are stored in a narrower format (weight-only): with few rows they wait for
-// arithmetic sooner than kernels that load 16 bits per weight, so they have tiles of 16 and 32 rows (Marlin,
-// arXiv:2408.11743, section 3). Efficiencies are by the same formula.
-constexpr std::array<Tile, 2> kTilesOfFewRows = {{{16, 256, 0.53}, {32, 256, 0.72}}};
+// arithmetic sooner than kernels that load 16 bits per weight, so they have tiles of 8, 16 and 32 rows
+// (Marlin, arXiv:2408.11743, section 3, and its version for vLLM). Efficiencies are by the same formula.
+constexpr std::array<Tile, 3> kTilesOfFewRows = {{{8, 256, 0.345}, {16, 256, 0.53}, {32, 256, 0.72}}};
 
 // Filling a core's pipeline and writing the tile take as long as this depth of k.
 constexpr double kFillDepth = 128.0;
@@ -95,7 +95,9 @@ double tiled_seconds(const Kernel& kernel, const Tile& tile, std::int64_t cores,
   const double useful = real(kernel.batch) * real(kernel.m) * real(kernel.n) * real(kernel.k);
   const double area = real(tile.m * tile.n) * real(cores);
   // Time of a part of depth d, per unit of useful work at the reachable rate.
-  const double scale = kernel.flops.value() / (useful * rate * tile.efficiency) * area;
+  // Of groups of unlike numbers of rows, `m` is the mean, rounded up: their tiles are as many and as large as with it.
+  const double rounded = kernel.grouped ? std::max(kernel.flops.value(), 2.0 * useful) : kernel.flops.value();
+  const double scale = rounded / (useful * rate * tile.efficiency) * area;
   const double whole = scale * real(ceil_div(tiles, cores)) * (real(kernel.k) + kFillDepth);
   if (2 * tiles > cores || kernel.k <= kSmallestSplit) { return whole; }
   const double repeats = std::max(1.0, kernel.flops.value() / (2.0 * useful));  // of GEMMs one after another

@@ -93,15 +93,33 @@ TEST(KernelCost, a_gemm_that_does_not_fit_the_cache_reads_an_operand_once_per_bl
   EXPECT_EQ(memory_traffic(gemm(1, 4096, 4096, 4096), a), 96_MiB);
 }
 
-// Tiles of 16 rows: 8 rows cost a quarter of what they cost on tiles of 64, in proportion to the tiles' efficiencies.
+// Groups of 1.1, 1.9 and 2.1 rows have as many tiles; what the mean is rounded up to does not make them faster.
+TEST(KernelCost, groups_of_unlike_sizes_take_whole_tiles) {
+  Accelerator a = round_accelerator();
+  Seconds before;
+  for (const double rows : {1.1, 1.5, 1.9, 2.1, 2.5, 3.3, 7.9, 8.1, 20.0, 63.9, 64.1, 100.0}) {
+    Kernel kernel = gemm(32, static_cast<std::int64_t>(std::ceil(rows)), 4096, 2048);
+    kernel.grouped = true;
+    kernel.flops = Flops(2.0 * 32 * rows * 4096 * 2048);
+    const Seconds now = kernel_cost(kernel, a).compute;
+    EXPECT_GE(now, before) << rows;
+    before = now;
+  }
+}
+
+// Tiles of 8 and 16 rows: in proportion to their areas and efficiencies.
 TEST(KernelCost, weight_only_kernels_have_tiles_of_few_rows) {
-  Kernel kernel = gemm(1, 8, 100 * 256, 8192);
+  Kernel kernel = gemm(1, 16, 100 * 256, 8192);
   const Seconds plain = kernel_cost(kernel, round_accelerator()).compute;
   kernel.weight_only = true;
   const Seconds few = kernel_cost(kernel, round_accelerator()).compute;
   EXPECT_NEAR(few.value(), 2.0 * 16 * 256 * (8192 + 128) / 0.53 / 1e12, 1e-12);
   EXPECT_GT(plain / few, 2.0);
   EXPECT_LE(plain / few, 4.0);
+  kernel = gemm(1, 8, 100 * 256, 8192);
+  kernel.weight_only = true;
+  EXPECT_NEAR(kernel_cost(kernel, round_accelerator()).compute.value(),
+              2.0 * 8 * 256 * (8192 + 128) / 0.345 / 1e12, 1e-12);
 }
 
 TEST(KernelCost, weight_only_kernels_never_take_longer) {

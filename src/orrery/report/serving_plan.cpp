@@ -24,9 +24,17 @@ using results::ServingPlan;
 
 std::string shown_time(double seconds) { return config::format_seconds(Seconds(seconds)); }
 
+// Of a load in sessions, rates are those of sessions.
+bool counts_sessions(const ServingPlan& plan) { return !plan.best.empty() && plan.best.front().result.sessions; }
+
 std::string best_table(const ServingPlan& plan) {
   Table table;
-  table.column("#").column("req/s").column("per GPU").column("GPUs").column("USD/M tokens").column("J/token");
+  table.column("#")
+      .column(counts_sessions(plan) ? "sessions/s" : "req/s")
+      .column("per GPU")
+      .column("GPUs")
+      .column("USD/M tokens")
+      .column("J/token");
   table.column("TTFT p99").column("TPOT p99").column("tokens").column("deployment", Table::Align::left);
   for (std::size_t i = 0; i < plan.best.size(); ++i) {
     const ServingCandidate& c = plan.best[i];
@@ -64,9 +72,9 @@ std::string header_text(const ServingPlan& plan, TextStyle style) {
         fmt::format("{} on {} of {}, {}", plan.model, counted(plan.devices, "GPU"), plan.cluster, plan.engine);
     return bold(text, style) + "\n" + fmt::format("Most goodput per {} within the service level\n\n", plan.objective) +
            best_table(plan) +
-           wrapped("",
-                   "req/s: the highest load within the service level, of the whole fleet; per GPU: idle ones count; "
-                   "tokens: most in an iteration (max_batched_tokens)");
+           wrapped("", std::string(counts_sessions(plan) ? "sessions/s" : "req/s") +
+                           ": the highest load within the service level, of the whole fleet; per GPU: idle ones count; "
+                           "tokens: most in an iteration (max_batched_tokens)");
   }
   std::string text = bold(fmt::format("{} on GPUs of {}, {}", plan.model, plan.cluster, plan.engine), style) + "\n";
   text += fmt::format("Load        {}\n", plan.traffic->text);
@@ -115,17 +123,21 @@ Node of_degrees(const ServingDegrees& d) {
       {{"tp", d.tp}, {"pp", d.pp}, {"ep", d.ep}, {"attention_dp", d.attention_dp}, {"replicas", d.replicas}});
 }
 
+// Requests per second: of sessions, those of all their turns.
+double requests_of(const ServingCandidate& c) { return c.load * c.result.requests_per_session; }
+
 Node of_candidate(const ServingPlan& plan, const ServingCandidate& c) {
-  Node json =
-      config::json_object({{"deployment", c.text},
-                           {"goodput_rps_at_slo", c.load},
-                           {"goodput_rps_per_gpu", c.load / static_cast<double>(plan.traffic ? c.gpus : plan.devices)},
-                           {"value", c.value},
-                           {"gpus_used", c.gpus},
-                           {"usd_per_hour", c.usd_per_hour},
-                           {"power_W", c.watts},
-                           {"max_batched_tokens", c.max_batched_tokens},
-                           {"max_sequences", c.max_sequences}});
+  Node json = config::json_object(
+      {{"deployment", c.text},
+       {"goodput_rps_at_slo", requests_of(c)},
+       {"sessions_per_s_at_slo", c.result.sessions ? std::optional(c.load) : std::nullopt},
+       {"goodput_rps_per_gpu", requests_of(c) / static_cast<double>(plan.traffic ? c.gpus : plan.devices)},
+       {"value", c.value},
+       {"gpus_used", c.gpus},
+       {"usd_per_hour", c.usd_per_hour},
+       {"power_W", c.watts},
+       {"max_batched_tokens", c.max_batched_tokens},
+       {"max_sequences", c.max_sequences}});
   config::add(json, c.prefill ? "decode" : "engine", of_degrees(c.engine));
   if (c.prefill) { config::add(json, "prefill", of_degrees(*c.prefill)); }
   Node serving = config::mapping_node();

@@ -173,6 +173,7 @@ struct ServingSeries {
 struct Serving {
   std::string model, cluster, load;
   bool sessions = false;  // a rate counts sessions
+  double requests_per_session = 1;
   std::vector<ServingPool> pools;
   std::vector<ServingStage> stages;
   std::vector<ServingTier> tiers;  // if some are given

@@ -98,6 +98,8 @@ Result<void> BuiltPool::check() const {
 }
 
 Result<void> BuiltPool::finish() {
+  // Engines compute all tokens on every rank of a tensor-parallel group, and add the parts of experts.
+  inputs_.stack.dispatch.replicated_tokens = true;
   if (auto ok = check(); !ok) { return ok; }
   place_experts();
   if (auto ok = add_price(); !ok) { return ok; }
@@ -166,6 +168,15 @@ Result<void> BuiltPool::settle_memory_use() {
   return {};
 }
 
+// States of recurrent layers, of as many sequences as run at a time: those that fit in half of what is left, at least
+// one. What they take.
+Bytes BuiltPool::reserve_states(Bytes left) {
+  constexpr double kMost = 0.5;
+  const auto fitting = static_cast<std::int64_t>(kMost * left / memory_.state);
+  inputs_.settings.max_sequences = std::clamp<std::int64_t>(fitting, 1, inputs_.settings.max_sequences);
+  return static_cast<double>(inputs_.settings.max_sequences) * memory_.state;
+}
+
 // Blocks in the memory that weights and activations leave.
 Result<void> BuiltPool::add_cache() {
   if (auto ok = settle_memory_use(); !ok) { return ok; }
@@ -182,7 +193,8 @@ Result<void> BuiltPool::add_cache() {
   const Bytes all = in.cluster.accelerator.memory, activations = has_own_room ? Bytes(0) : memory_.activations;
   const Bytes taken = memory_.weights + activations + kContext;
   const Bytes usable = in.settings.memory_of_free ? all : in.settings.memory_use * all;
-  const Bytes left = (in.settings.memory_of_free ? in.settings.memory_use : 1.0) * (usable - taken);
+  Bytes left = (in.settings.memory_of_free ? in.settings.memory_use : 1.0) * (usable - taken);
+  if (memory_.state > Bytes(0) && left > Bytes(0)) { left -= reserve_states(left); }
   const Bytes block = static_cast<double>(in.settings.block_tokens) * memory_.kv_per_token;
   shape_.ranks = ranks;
   shape_.blocks =
@@ -473,6 +485,7 @@ void warn_of_activations(results::Serving& result, const Deployment& deployment)
 
 void add_store(results::Serving& result) {
   for (const auto& tier : result.tiers) {
+    if (tier.tokens == 0) { continue; }  // nobody waits for what is written
     warn_if_busy(result, tier.busy.value_or(0.0), fmt::format("the {} store reads and writes", tier.name),
                  ": it limits the deployment");
   }
@@ -520,6 +533,10 @@ results::Serving result_of(const Deployment& deployment, const Workload& load, c
   results::Serving result;
   result.model = deployment.model.name;
   result.sessions = !load.following.empty();
+  if (result.sessions) {
+    const auto first = std::ranges::count_if(load.following, [](const Following& f) { return f.waits_for == 0; });
+    result.requests_per_session = real(load.arriving()) / real(std::max<std::int64_t>(1, first));
+  }
   result.cluster = deployment.pools.back()->inputs().cluster.name;
   result.gpus = deployment.gpus();
   result.slo = slo;
@@ -537,13 +554,20 @@ results::Serving result_of(const Deployment& deployment, const Workload& load, c
   return result;
 }
 
+// A client waits for the time of a request outside the engines, too.
+FleetOptions options_of(const Deployment& deployment) {
+  FleetOptions options = deployment.fleet;
+  options.reply = ticks_of(Seconds(deployment.request_overhead_s));
+  return options;
+}
+
 }  // namespace
 
 Result<results::Serving> simulate(const Deployment& deployment, Workload& load,
                                   const std::vector<results::ServiceLevel>& slo, double warm_up, bool each) {
   if (auto ok = check_stage_times(deployment, load); !ok) { return tl::make_unexpected(ok.error()); }
   const std::vector<Pool> pools = deployment.fleet_pools();
-  auto run = run_fleet(load, pools, deployment.fleet);
+  auto run = run_fleet(load, pools, options_of(deployment));
   if (!run) { return tl::make_unexpected(run.error()); }
   results::Serving result = result_of(deployment, load, pools, *run, slo,
                                       {warm_up, deployment.request_overhead_s, each, deployment.fleet.stations});
@@ -558,7 +582,7 @@ Result<WatchedRun> simulate_watched(const Deployment& deployment, Workload& load
   if (auto ok = check_stage_times(deployment, load); !ok) { return tl::make_unexpected(ok.error()); }
   const std::vector<Pool> pools = deployment.fleet_pools();
   SloWatch watch(slo, load, warm_up, deployment.request_overhead_s);
-  FleetOptions options = deployment.fleet;
+  FleetOptions options = options_of(deployment);
   if (stops_when_missed && !options.admission.refuses() && load.branches <= 1) {
     options.stops_after = [&watch](std::int64_t request, const Outcome& outcome) {
       return watch.is_missed_with(request, outcome);

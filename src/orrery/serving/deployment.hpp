@@ -62,6 +62,7 @@ class BuiltPool {
   Result<void> finish();
   Result<void> add_price();
   Result<void> settle_memory_use();
+  Bytes reserve_states(Bytes left);
   Result<void> add_cache();
   void place_experts();
   [[nodiscard]] Diagnostic in_terms_of_pool(Diagnostic problem) const;

@@ -382,7 +382,7 @@ class FleetSimulation {
       release_followers(request, now);
     }
     if (load_.clients > 0 && followers.empty() && has_next()) {
-      timed_.push({saturated_sum(now, load_.think + 1), take_next()});
+      timed_.push({saturated_sum(now, load_.think + options_.reply + 1), take_next()});
     }
   }
 
@@ -391,7 +391,7 @@ class FleetSimulation {
   void release_followers(std::int64_t request, Ticks now) {
     for (const std::uint32_t follower : load_.followers_of(request)) {
       if (--waits_for_[follower] == 0 && !run_.outcomes[follower].refused) {
-        timed_.push({saturated_sum(now, load_.following[follower].gap + 1), follower});
+        timed_.push({saturated_sum(now, load_.following[follower].gap + options_.reply + 1), follower});
       }
     }
   }

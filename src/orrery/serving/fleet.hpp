@@ -55,6 +55,7 @@ struct FleetOptions {
   Ticks store_token = 0;                 // of the store's links, to read or write a position; 0: they are no limit
   AdmissionOptions admission;            // of open loops only
   std::uint64_t seed = 1;
+  Ticks reply = 0;                                    // from an answer to the client that sends the next request
   std::function<bool(std::int64_t done)> keep_going;  // called now and then; false: stop with an error
   // Called at the end of each request; true: the run stops there, and its totals are those of its beginning.
   std::function<bool(std::int64_t request, const Outcome& outcome)> stops_after;

@@ -344,31 +344,38 @@ DecodeParts ProgramPrice::decode_parts(std::int64_t sequences, std::int64_t cont
 
 // The attention of prompts in every stage, in order.
 void ProgramPrice::each_prompt_core(const parallel::Program& program,
-                                    const std::function<void(const hardware::Kernel&, double repeat)>& visit) const {
+                                    const std::function<void(const parallel::Item&, double repeat)>& visit) const {
   for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
     const auto& chunk = program.program_of(program.class_of(stage).chunks.front());
     for (const auto& use : chunk.forward) {
       for (const auto& item : program.block(use.work).items) {
-        if (is_attention(item)) { visit(item.kernel()->kernel, static_cast<double>(use.repeat)); }
+        if (is_attention(item)) { visit(item, static_cast<double>(use.repeat)); }
       }
     }
   }
 }
 
 void ProgramPrice::find_prompt_cores() {
-  each_prompt_core(lower(1, 1), [&](const hardware::Kernel& kernel, double repeat) {
+  each_prompt_core(lower(1, 1), [&](const parallel::Item& item, double repeat) {
+    const hardware::Kernel& kernel = item.kernel()->kernel;
     PromptCore core;
     core.kernel = kernel;
+    core.scans = item.name == "mixer.scan";
     core.repeat = repeat;
     core.flops_per_pair = kernel.flops.value() / causal_pairs(1.0, 0.0);
     core.peaks = cost::matrix_peaks(kernel, fabric_.cluster().accelerator);
     prompt_cores_.push_back(core);
   });
   const Table& one = table(1);
-  for (std::size_t i = 0; i < prompt_cores_.size() && prompt_cores_.size() == one.cores.size(); ++i) {
-    prompt_cores_[i].kept = one.cores[i].launch.growth.bytes;
+  std::vector<PromptCore*> attention;
+  for (PromptCore& core : prompt_cores_) {
+    if (!core.scans) { attention.push_back(&core); }
+  }
+  for (std::size_t i = 0; i < attention.size() && attention.size() == one.cores.size(); ++i) {
+    attention[i]->kept = one.cores[i].launch.growth.bytes;
   }
   if (model_.sliding_window != 0) { find_windows(); }
+  if (model_.has_mixers()) { find_scans(); }
   for (std::size_t i = 1; i < prompt_cores_.size(); ++i) {
     const PromptCore &before = prompt_cores_[i - 1], &core = prompt_cores_[i];
     prompt_cores_[i].is_like_before =
@@ -378,11 +385,25 @@ void ProgramPrice::find_prompt_cores() {
 
 void ProgramPrice::find_windows() {
   std::size_t i = 0;
-  each_prompt_core(lower(1, kLongPrompt), [&](const hardware::Kernel& kernel, double) {
+  each_prompt_core(lower(1, kLongPrompt), [&](const parallel::Item& item, double) {
+    const hardware::Kernel& kernel = item.kernel()->kernel;
     PromptCore& core = prompt_cores_[i++];
+    if (core.scans) { return; }
     const double length = static_cast<double>(kLongPrompt), pairs = kernel.flops.value() / core.flops_per_pair;
     const double root = std::sqrt(std::max(0.0, length * length - 2.0 * pairs));
     if (root > 1.0) { core.window = std::round(length - root); }
+  });
+}
+
+// Of whole chunks, a token's share.
+void ProgramPrice::find_scans() {
+  std::size_t i = 0;
+  each_prompt_core(lower(1, kLongPrompt), [&](const parallel::Item& item, double) {
+    PromptCore& core = prompt_cores_[i++];
+    if (!core.scans) { return; }
+    core.kernel = item.kernel()->kernel;
+    core.kernel.flops = core.kernel.flops / static_cast<double>(kLongPrompt);
+    core.kernel.bytes /= static_cast<double>(kLongPrompt);
   });
 }
 
@@ -403,8 +424,8 @@ Seconds ProgramPrice::core_of_prompts(PromptCore& core, std::span<const Chunk> c
   const auto mean = [&](double sum) { return std::max<std::int64_t>(1, std::llround(sum / real(count))); };
   kernel.batch *= most;
   kernel.m = mean(tokens);
-  kernel.n = mean(tokens + seen);
-  kernel.flops = Flops(share * core.flops_per_pair * pairs);
+  kernel.n = core.scans ? std::min(core.kernel.n, mean(tokens)) : mean(tokens + seen);
+  kernel.flops = core.scans ? share * tokens * core.kernel.flops : Flops(share * core.flops_per_pair * pairs);
   kernel.bytes = share * (tokens * core.kernel.bytes + seen * core.kept);
   core.time = cost::kernel_cost(kernel, fabric_.cluster().accelerator, core.peaks).time;
   return core.time;
@@ -497,12 +518,33 @@ EngineMemory ProgramPrice::memory(std::int64_t most_tokens) {
   double kept = 0.0;
   for (const Core& core : one.cores) { kept += core.repeat * core.launch.growth.bytes.value(); }
   memory.kv_per_token = Bytes(kept / static_cast<double>(plan_.pp));
-  const parallel::Program& program = lower(per_rank(most_tokens), 1);
+  const std::int64_t rows = per_rank(most_tokens);
+  // One sequence keeps the states of its chunks; as many sequences as tokens would keep one for each token.
+  const parallel::Program& program = model_.has_mixers() ? lower(1, rows) : lower(rows, 1);
   for (const auto& need : program.memory) {
     memory.weights = max(memory.weights, need.weights);
     memory.activations = max(memory.activations, need.activations + need.buffers);
   }
+  if (model_.has_mixers()) { memory.state = state_of_a_sequence(); }
+  if (options_.drafts > 0) {
+    // Layers of the draft model, each like one of the model's.
+    const double part = 1.0 + options_.draft_layers / static_cast<double>(model_.layers);
+    memory.weights *= part;
+    memory.kv_per_token *= part;
+  }
   return memory;
+}
+
+// What recurrent layers keep of a sequence, whatever its length.
+Bytes ProgramPrice::state_of_a_sequence() {
+  const auto cache = [&](std::int64_t prompt) {
+    Bytes most;
+    for (const auto& need : lower(1, prompt).memory) { most = max(most, need.kv_cache); }
+    return most;
+  };
+  constexpr std::int64_t kShort = 64;
+  const Bytes shorter = cache(kShort), longer = cache(2 * kShort);
+  return max(Bytes(0), shorter - (longer - shorter));
 }
 
 }  // namespace orrery::serving

@@ -75,6 +75,7 @@ struct DecodeParts {
 struct EngineMemory {
   Bytes weights, activations;  // of the fullest rank; activations of an iteration with the most tokens
   Bytes kv_per_token;          // of the rank that keeps most
+  Bytes state;                 // of a sequence, whatever its length: recurrent layers
 };
 
 class ProgramPrice final : public StepPrice {
@@ -127,6 +128,7 @@ class ProgramPrice final : public StepPrice {
     double pairs = 0, tokens = 0, seen = 0;
     Seconds time;
     bool is_like_before = false;  // but for `repeat`, that of the core before it: another stage, or kind of layer
+    bool scans = false;           // a recurrent mixer, in chunks of `kernel.n`: its work grows with tokens, not pairs
   };
 
   [[nodiscard]] parallel::Job job_of(std::int64_t per_rank, std::int64_t prompt) const;
@@ -139,8 +141,10 @@ class ProgramPrice final : public StepPrice {
   void add_stage(Table& table, const parallel::Program& program, const parallel::ChunkProgram& chunk);
   void find_prompt_cores();
   void find_windows();
+  void find_scans();
+  [[nodiscard]] Bytes state_of_a_sequence();
   void each_prompt_core(const parallel::Program& program,
-                        const std::function<void(const hardware::Kernel&, double repeat)>& visit) const;
+                        const std::function<void(const parallel::Item&, double repeat)>& visit) const;
   [[nodiscard]] Seconds core_time(const Table& table, std::int64_t context) const;
   [[nodiscard]] Ticks core_at(Table& table, std::size_t octave);
   [[nodiscard]] bool is_captured(std::int64_t per_rank) const;

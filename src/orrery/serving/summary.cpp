@@ -126,7 +126,7 @@ void summarise_tiers(results::Serving& result, const std::vector<Pool>& pools, c
     }
     if (k + 1 == kTiers) {
       tier.peak = run.store_peak;
-      if (run.store_busy_s > 0.0) { tier.busy = part(run.store_busy_s, result.duration_s); }
+      if (run.store_busy_s > 0.0) { tier.busy = std::min(1.0, part(run.store_busy_s, result.duration_s)); }
     }
     if (is_given) { result.tiers.push_back(std::move(tier)); }
   }

@@ -41,8 +41,8 @@ std::optional<results::TokenTime> token_time_of(const Deployment& deployment, co
   for (std::size_t i = 0; i < run.outcomes.size(); ++i) {
     const Outcome& outcome = run.outcomes[i];
     const std::int64_t generated = outcome.cut ? outcome.cut_tokens : load.requests[i].output;
-    if (outcome.refused || outcome.first < 0 || !outcome.done() || generated < 2) { continue; }
-    tokens += real(generated - 1);
+    if (outcome.refused || outcome.first < 0 || !outcome.done() || generated < 1) { continue; }
+    tokens += real(generated - 1);  // a branch that is cut may wait after its only token
     time += seconds_of(outcome.last - outcome.first);
   }
   if (tokens == 0) { return std::nullopt; }
