@@ -17,6 +17,8 @@
 #include "orrery/config/record.hpp"
 #include "orrery/config/units_text.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/hardware/catalogue.hpp"
+#include "orrery/launch/launch.hpp"
 #include "orrery/launch/serving.hpp"
 #include "orrery/report/serving_plan.hpp"
 
@@ -160,19 +162,35 @@ std::vector<std::string> simulated_only(const serving::Scenario& s) {
   if (s.attention_precision) { add(true, "attention_precision", hardware::name_of(*s.attention_precision)); }
   add(!s.stack.empty() && s.stack != "sglang-deepep", "stack", s.stack);
   add(!s.prefill_cluster.empty(), "prefill_cluster", s.prefill_cluster);
-  add(s.routing != serving::Routing::least_outstanding, "routing", config::enum_name(s.routing));
+  add(s.routing != serving::Routing::least_outstanding && s.routing != serving::Routing::round_robin, "routing",
+      config::enum_name(s.routing));
   add(s.host_cache > Bytes(0), "host_cache", config::format_bytes(s.host_cache));
   add(s.remote_cache > Bytes(0), "remote_cache", config::format_bytes(s.remote_cache));
   return list;
 }
 
-std::string script(launch::Server server, const api::ServePlanRequest& request, const results::ServingCandidate& best) {
+struct NodeFacts {
+  std::int64_t accelerators = 0;
+  bool is_amd = false;
+};
+
+NodeFacts node_of(const std::string& data, const std::string& cluster) {
+  const auto described = hardware::Catalogue(data).cluster(cluster, 0);
+  if (!described) { return {}; }
+  return {launch::devices_per_node(*described), described->accelerator.maker == "AMD"};
+}
+
+std::string script(launch::Server server, const api::ServePlanRequest& request, const results::ServingCandidate& best,
+                   const NodeFacts& node) {
   const serving::Scenario& s = request.base.scenario;
   launch::ServedFleet fleet;
   fleet.model = s.model;
   if (best.prefill) { fleet.prefill = served_pool("prefill", *best.prefill, best.result.pools.front()); }
   fleet.engine = served_pool(best.prefill ? "decode" : "engine", best.engine, best.result.pools.back());
   if (s.stack == "sglang-deepep") { fleet.expert_backend = "deepep"; }
+  fleet.node_accelerators = node.accelerators;
+  fleet.is_amd = node.is_amd;
+  fleet.routing = config::enum_name(s.routing);
   fleet.max_batched_tokens = best.max_batched_tokens;
   fleet.max_sequences = best.max_sequences;
   fleet.stream_interval = best.stream_interval;
@@ -235,7 +253,7 @@ Result<int> run(const Options& options) {
   if (options.json) { print(report::serving_plan_json(*plan)); }
   if (plan->best.empty()) { return tl::make_unexpected(Failure{{{{}, plan->nothing}}, true}); }
   if (server) {
-    print(script(*server, request, plan->best.front()));
+    print(script(*server, request, plan->best.front(), node_of(data, request.base.scenario.cluster)));
   } else if (!options.json) {
     print(report::serving_plan_text(*plan, options.choices.has("explain"), terminal_style()));
   }

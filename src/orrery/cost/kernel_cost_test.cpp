@@ -118,8 +118,8 @@ TEST(KernelCost, weight_only_kernels_have_tiles_of_few_rows) {
   EXPECT_LE(plain / few, 4.0);
   kernel = gemm(1, 8, 100 * 256, 8192);
   kernel.weight_only = true;
-  EXPECT_NEAR(kernel_cost(kernel, round_accelerator()).compute.value(),
-              2.0 * 8 * 256 * (8192 + 128) / 0.345 / 1e12, 1e-12);
+  EXPECT_NEAR(kernel_cost(kernel, round_accelerator()).compute.value(), 2.0 * 8 * 256 * (8192 + 128) / 0.345 / 1e12,
+              1e-12);
 }
 
 TEST(KernelCost, weight_only_kernels_never_take_longer) {

@@ -1,5 +1,8 @@
 #include "orrery/launch/serving.hpp"
 
+#include <algorithm>
+#include <functional>
+
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
@@ -24,7 +27,7 @@ std::string vllm_arguments(const ServedFleet& fleet, const ServedPool& pool) {
   if (pool.redundant_experts > 0) {
     text += fmt::format(R"( --enable-eplb --eplb-config '{{"num_redundant_experts":{}}}')", pool.redundant_experts);
   }
-  text += fmt::format(" \\\n  --max-num-batched-tokens {} --max-num-seqs {}", fleet.max_batched_tokens,
+  text += fmt::format(" \\\n    --max-num-batched-tokens {} --max-num-seqs {}", fleet.max_batched_tokens,
                       fleet.max_sequences);
   if (fleet.memory_use > 0.0) { text += fmt::format(" --gpu-memory-utilization {}", fleet.memory_use); }
   if (fleet.stream_interval > 1) { text += fmt::format(" --stream-interval {}", fleet.stream_interval); }
@@ -33,19 +36,74 @@ std::string vllm_arguments(const ServedFleet& fleet, const ServedPool& pool) {
   return text;
 }
 
-std::string vllm_lines(const ServedFleet& fleet, const ServedPool& pool) {
-  std::string text = fmt::format("# {}: {} of these, each on {} and a port of its own\n", pool.role, pool.replicas,
-                                 accelerators_of(pool));
-  text += fmt::format("vllm serve \"$MODEL\"{}", vllm_arguments(fleet, pool));
-  if (fleet.prefill) { text += fmt::format(" \\\n  --kv-transfer-config {}", kTransfer); }
-  return text + "\n";
+constexpr std::int64_t kFirstPort = 30000;
+
+// An engine on accelerators of one node, or on all of several.
+struct Seat {
+  const ServedPool* pool;
+  std::int64_t node = 0, nodes = 1, first = 0, count = 1, port = kFirstPort;
+};
+
+// Large engines first, so that none is divided that fits in a node.
+std::vector<Seat> seats_of(const ServedFleet& fleet) {
+  std::vector<Seat> seats;
+  for (const ServedPool* pool : {fleet.prefill ? &*fleet.prefill : nullptr, &fleet.engine}) {
+    if (pool == nullptr) { continue; }
+    const std::int64_t count = pool->tp * pool->pp * pool->attention_dp;
+    for (std::int64_t i = 0; i < pool->replicas; ++i) { seats.push_back({pool, 0, 1, 0, count}); }
+  }
+  std::ranges::stable_sort(seats, std::greater<>(), &Seat::count);
+  std::int64_t all = 0;
+  for (const Seat& seat : seats) { all += seat.count; }
+  const std::int64_t of_node = fleet.node_accelerators > 0 ? fleet.node_accelerators : all;
+  std::int64_t node = 0, used = 0, engines = 0;
+  for (Seat& seat : seats) {
+    if (used > 0 && used + seat.count > of_node) { ++node, used = engines = 0; }
+    seat.node = node;
+    seat.nodes = (seat.count + of_node - 1) / of_node;
+    seat.first = used;
+    seat.port = kFirstPort + engines++;
+    used += seat.count;
+    if (seat.nodes > 1) { node += seat.nodes, used = engines = 0; }
+  }
+  return seats;
 }
 
-std::string sglang_lines(const ServedFleet& fleet, const ServedPool& pool) {
-  std::string text = fmt::format("# {}: {} of these, each on {} and a port of its own\n", pool.role, pool.replicas,
-                                 accelerators_of(pool));
+std::int64_t nodes_of(const std::vector<Seat>& seats) {
+  std::int64_t nodes = 1;
+  for (const Seat& seat : seats) { nodes = std::max(nodes, seat.node + seat.nodes); }
+  return nodes;
+}
+
+std::string numbers(std::int64_t first, std::int64_t count) {
+  std::string text;
+  for (std::int64_t i = 0; i < count; ++i) { text += fmt::format("{}{}", i > 0 ? "," : "", first + i); }
+  return text;
+}
+
+std::string url_of(const Seat& seat) { return fmt::format("\"http://$(host {}):{}\"", seat.node, seat.port); }
+
+// Of the engines of a role.
+std::vector<Seat> seats_in(const std::vector<Seat>& seats, std::string_view role) {
+  std::vector<Seat> found;
+  for (const Seat& seat : seats) {
+    if (seat.pool->role == role) { found.push_back(seat); }
+  }
+  return found;
+}
+
+std::string vllm_command(const ServedFleet& fleet, const ServedPool& pool) {
+  std::string text = fleet.prefill ? "VLLM_NIXL_SIDE_CHANNEL_HOST=\"$(host \"$NODE\")\" \\\n"
+                                     "    VLLM_NIXL_SIDE_CHANNEL_PORT=\"$((5600 + ($2 - 30000) * 100))\" "
+                                   : "";
+  text += fmt::format("vllm serve \"$MODEL\"{}", vllm_arguments(fleet, pool));
+  if (fleet.prefill) { text += fmt::format(" \\\n    --kv-transfer-config {}", kTransfer); }
+  return text + " \\\n    --host 0.0.0.0 --port \"$2\"";
+}
+
+std::string sglang_command(const ServedFleet& fleet, const ServedPool& pool, std::int64_t nodes) {
   // SGLang's tp counts all ranks of a stage; data-parallel attention divides them.
-  text +=
+  std::string text =
       fmt::format("python3 -m sglang.launch_server --model-path \"$MODEL\" --tp-size {}", pool.tp * pool.attention_dp);
   if (pool.pp > 1) { text += fmt::format(" --pp-size {}", pool.pp); }
   if (pool.attention_dp > 1) { text += fmt::format(" --dp-size {} --enable-dp-attention", pool.attention_dp); }
@@ -53,7 +111,7 @@ std::string sglang_lines(const ServedFleet& fleet, const ServedPool& pool) {
   if (pool.redundant_experts > 0) { text += fmt::format(" --ep-num-redundant-experts {}", pool.redundant_experts); }
   if (pool.ep > 1 && !fleet.expert_backend.empty()) { text += " --moe-a2a-backend " + fleet.expert_backend; }
   // Its limits are those of all ranks of attention dp together.
-  text += fmt::format(" \\\n  --chunked-prefill-size {} --max-running-requests {}",
+  text += fmt::format(" \\\n    --chunked-prefill-size {} --max-running-requests {}",
                       fleet.max_batched_tokens * pool.attention_dp, fleet.max_sequences * pool.attention_dp);
   if (fleet.memory_use > 0.0) { text += fmt::format(" --mem-fraction-static {}", fleet.memory_use); }
   if (fleet.stream_interval > 1) { text += fmt::format(" --stream-interval {}", fleet.stream_interval); }
@@ -61,38 +119,159 @@ std::string sglang_lines(const ServedFleet& fleet, const ServedPool& pool) {
   if (!fleet.kv_format.empty()) {
     text += " --kv-cache-dtype " + (fleet.kv_format == "fp8" ? "fp8_e4m3" : fleet.kv_format);
   }
-  if (fleet.prefill) { text += " --disaggregation-mode " + pool.role; }
-  return text + "\n";
+  if (fleet.prefill) {
+    text += " \\\n    --disaggregation-mode " + pool.role;
+    if (pool.role == "prefill") { text += " --disaggregation-bootstrap-port \"$(($2 + 1000))\""; }
+  }
+  if (nodes > 1) {
+    text += fmt::format(" \\\n    --nnodes {} --node-rank \"$3\" --dist-init-addr \"$(host \"$4\"):$(($2 + 2000))\"",
+                        nodes);
+  }
+  return text + " \\\n    --host 0.0.0.0 --port \"$2\"";
 }
 
-std::string dynamo_lines(const ServedFleet& fleet, const ServedPool& pool) {
-  std::string text = fmt::format("# {}: {} of these, each on {}\n", pool.role, pool.replicas, accelerators_of(pool));
+std::string dynamo_command(const ServedFleet& fleet, const ServedPool& pool) {
+  std::string text = fleet.prefill ? "VLLM_NIXL_SIDE_CHANNEL_PORT=\"$((5600 + ($2 - 30000) * 100))\" " : "";
   text += fmt::format("python3 -m dynamo.vllm --model \"$MODEL\"{}", vllm_arguments(fleet, pool));
   if (pool.role == "prefill") { text += " --is-prefill-worker"; }
-  return text + "\n";
+  return text;
+}
+
+// A function of the shell that starts one engine.
+std::string function_of(Server server, const ServedFleet& fleet, const ServedPool& pool, std::int64_t nodes) {
+  std::string command;
+  switch (server) {
+    case Server::vllm: command = vllm_command(fleet, pool); break;
+    case Server::sglang: command = sglang_command(fleet, pool, nodes); break;
+    case Server::dynamo: command = dynamo_command(fleet, pool); break;
+  }
+  const char* const variable = fleet.is_amd ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES";
+  return fmt::format("# {0}: {1} of these, each on {2}. {0} DEVICES PORT{3}\n{0}() {{\n  {4}=\"$1\" {5} &\n}}\n\n",
+                     pool.role, pool.replicas, accelerators_of(pool),
+                     nodes > 1 && server == Server::sglang ? " RANK FIRST_NODE" : "", variable, command);
+}
+
+// What distributes requests to SGLang's engines, on port 8000.
+std::string sglang_router(const ServedFleet& fleet, const std::vector<Seat>& seats) {
+  std::string text = "python3 -m sglang_router.launch_router --host 0.0.0.0 --port 8000";
+  const bool in_turn = fleet.routing == "round-robin", by_prefix = fleet.routing == "prefix-aware";
+  text += fmt::format(" --policy {}", in_turn                     ? "round_robin"
+                                      : by_prefix                 ? "cache_aware"
+                                      : fleet.routing == "random" ? "random"
+                                                                  : "power_of_two");
+  if (!fleet.prefill) {
+    text += " \\\n  --worker-urls";
+    for (const Seat& seat : seats) { text += " " + url_of(seat); }
+    return text + " &\n";
+  }
+  text += " --pd-disaggregation";
+  for (const Seat& seat : seats_in(seats, "prefill")) {
+    text += fmt::format(" \\\n  --prefill {} {}", url_of(seat), seat.port + 1000);
+  }
+  for (const Seat& seat : seats_in(seats, "decode")) { text += " \\\n  --decode " + url_of(seat); }
+  return text + " &\n";
+}
+
+// Of vLLM's engines: nginx; of pools, the proxy of vLLM's tests, which passes on where keys and values are.
+std::string vllm_router(const ServedFleet& fleet, const std::vector<Seat>& seats) {
+  if (!fleet.prefill) {
+    std::string text = "cat >nginx.conf <<END\nevents {}\nhttp {\n  upstream engines {\n";
+    if (fleet.routing != "round-robin") { text += "    least_conn;\n"; }
+    for (const Seat& seat : seats) { text += fmt::format("    server $(host {}):{};\n", seat.node, seat.port); }
+    return text +
+           "  }\n  server {\n    listen 8000;\n    location / {\n      proxy_pass http://engines;\n      "
+           "proxy_buffering off;\n      proxy_read_timeout 1d;\n    }\n  }\n}\nEND\nnginx -c \"$PWD/nginx.conf\" -g "
+           "'daemon off;' &\n";
+  }
+  std::string text =
+      "python3 \"${VLLM_SOURCE:?a checkout of vLLM}/tests/v1/kv_connector/nixl_integration/toy_proxy_server.py\" \\\n"
+      "  --host 0.0.0.0 --port 8000";
+  for (const auto& [role, flag] : {std::pair("prefill", "prefiller"), std::pair("decode", "decoder")}) {
+    std::string hosts, ports;
+    for (const Seat& seat : seats_in(seats, role)) {
+      hosts += fmt::format(" \"$(host {})\"", seat.node);
+      ports += fmt::format(" {}", seat.port);
+    }
+    text += fmt::format(" \\\n  --{0}-hosts{1} --{0}-ports{2}", flag, hosts, ports);
+  }
+  return text + " &\n";
+}
+
+std::string router_of(Server server, const ServedFleet& fleet, const std::vector<Seat>& seats) {
+  if (server == Server::dynamo) { return "python3 -m dynamo.frontend &\n"; }
+  if (seats.size() == 1) { return {}; }
+  return server == Server::sglang ? sglang_router(fleet, seats) : vllm_router(fleet, seats);
+}
+
+// What a node runs.
+std::string calls_of(Server server, const std::vector<Seat>& seats, std::int64_t node, std::int64_t of_node) {
+  std::string text;
+  for (const Seat& seat : seats) {
+    if (node < seat.node || node >= seat.node + seat.nodes) { continue; }
+    const std::string& role = seat.pool->role;
+    if (seat.nodes == 1) {
+      text += fmt::format("{} {} {}\n", role, numbers(seat.first, seat.count), seat.port);
+    } else if (server == Server::sglang) {
+      text += fmt::format("{} {} {} {} {}\n", role, numbers(0, std::min(seat.count, of_node)), seat.port,
+                          node - seat.node, seat.node);
+    } else {
+      text += fmt::format("# {} on nodes {} to {} together: as vLLM's documentation says for several nodes\n", role,
+                          seat.node, seat.node + seat.nodes - 1);
+    }
+  }
+  return text;
+}
+
+std::string indented(const std::string& text) {
+  std::string out;
+  bool is_start = true, is_file = false;  // lines of a file keep their beginning
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at) + 1;
+    const std::string line = text.substr(at, end - at);
+    if (line == "END\n") { is_file = false; }
+    out += (is_start && !is_file && line != "END\n" ? "  " : "") + line;
+    if (line.find("<<END") != std::string::npos) { is_file = true; }
+    at = end;
+  }
+  return out;
 }
 
 }  // namespace
 
 std::string serving_script(Server server, const ServedFleet& fleet) {
+  const std::vector<Seat> seats = seats_of(fleet);
+  const std::int64_t nodes = nodes_of(seats);
   std::string text = "#!/bin/sh\n";
   if (!fleet.note.empty()) { text += "# " + fleet.note + "\n"; }
   if (!fleet.missing.empty()) {
     text += fmt::format("# Simulated with settings that these lines do not have: {}\n", join(fleet.missing, ", "));
   }
-  text += fmt::format("# The checkpoint's name or folder; written for the model {}.\nMODEL=\"${{MODEL:?}}\"\n\n",
+  if (server == Server::dynamo) { text += "# etcd and NATS must run (ETCD_ENDPOINTS, NATS_SERVER).\n"; }
+  text += fmt::format("# MODEL: the checkpoint's name or folder; written for the model {}.\nMODEL=\"${{MODEL:?}}\"\n",
                       fleet.model);
-  if (server == Server::dynamo) { text += "python3 -m dynamo.frontend &\n"; }
-  const auto lines = [&](const ServedPool& pool) {
-    switch (server) {
-      case Server::vllm: return vllm_lines(fleet, pool);
-      case Server::sglang: return sglang_lines(fleet, pool);
-      case Server::dynamo: return dynamo_lines(fleet, pool);
-    }
-    return std::string();
-  };
-  if (fleet.prefill) { text += lines(*fleet.prefill) + "\n"; }
-  return text + lines(fleet.engine);
+  if (nodes > 1) {
+    text += fmt::format(
+        "# Run it on each of the {0} nodes, with the number of the node (0 to {1}) as its argument.\n"
+        "HOSTS=\"${{HOSTS:?names of {0} nodes, in their order}}\"\nNODE=\"${{1:?number of this node}}\"\n",
+        nodes, nodes - 1);
+  } else {
+    text += "HOSTS=\"${HOSTS:-127.0.0.1}\"\nNODE=0\n";
+  }
+  text += "host() { echo \"$HOSTS\" | cut -d ' ' -f \"$(($1 + 1))\"; }\n\n";
+  for (const ServedPool* pool : {fleet.prefill ? &*fleet.prefill : nullptr, &fleet.engine}) {
+    if (pool == nullptr) { continue; }
+    const Seat& one = seats_in(seats, pool->role).front();
+    text += function_of(server, fleet, *pool, one.nodes);
+  }
+  const std::string router = router_of(server, fleet, seats);
+  if (nodes == 1) { return text + calls_of(server, seats, 0, 0) + router + "wait\n"; }
+  text += "case \"$NODE\" in\n";
+  for (std::int64_t node = 0; node < nodes; ++node) {
+    text += fmt::format("{})\n{}", node, indented(calls_of(server, seats, node, fleet.node_accelerators)));
+    if (node == 0) { text += indented(router); }
+    text += "  ;;\n";
+  }
+  return text + "esac\nwait\n";
 }
 
 }  // namespace orrery::launch

@@ -35,11 +35,15 @@ struct ServedFleet {
   double memory_use = 0.9;                                 // 0: the server's default
   std::string quantization, kv_format;                     // "fp8"; empty: as the checkpoint is
   std::string expert_backend;                              // SGLang: "deepep"; empty: its default
-  std::string note;                                        // a comment of the first lines
-  std::vector<std::string> missing;  // settings that were simulated and that the lines do not have
+  std::int64_t node_accelerators = 0;                      // of a node; 0: all are in one
+  bool is_amd = false;                        // accelerators, which have another variable for their numbers
+  std::string routing = "least-outstanding";  // of requests to engines
+  std::string note;                           // a comment of the first lines
+  std::vector<std::string> missing;           // settings that were simulated and that the lines do not have
 };
 
-// A shell script; ends with a line end.
+// A shell script that starts the engines of a node, each on accelerators and a port of its own, and on the first node
+// what distributes requests to them. Ends with a line end.
 [[nodiscard]] std::string serving_script(Server server, const ServedFleet& fleet);
 
 }  // namespace orrery::launch

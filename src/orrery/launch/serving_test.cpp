@@ -66,10 +66,28 @@ TEST(ServingScript, names_settings_that_its_lines_do_not_have) {
 }
 
 TEST(ServingScript, counts_accelerators) {
-  EXPECT_THAT(serving_script(Server::vllm, fleet_of(0)), HasSubstr("each on 48 accelerators and a port"));
+  EXPECT_THAT(serving_script(Server::vllm, fleet_of(0)), HasSubstr("each on 48 accelerators."));
   ServedFleet small = fleet_of(0);
   small.engine.ep = small.engine.attention_dp = 1;
-  EXPECT_THAT(serving_script(Server::vllm, small), HasSubstr("each on 1 accelerator and a port"));
+  EXPECT_THAT(serving_script(Server::vllm, small), HasSubstr("each on 1 accelerator."));
+}
+
+// Of nodes with 8: the engine of 4 first, then 4 of 1 next to it, and the rest on the second node.
+TEST(ServingScript, fills_nodes_with_the_largest_engines_first) {
+  ServedFleet fleet;
+  fleet.prefill = ServedPool{"prefill", 1, 1, 1, 1, 6};
+  fleet.engine = {"decode", 4, 1, 1, 1, 1};
+  fleet.node_accelerators = 8;
+  const std::string script = serving_script(Server::vllm, fleet);
+  EXPECT_THAT(script, HasSubstr("0)\n  decode 0,1,2,3 30000\n  prefill 4 30001\n  prefill 5 30002\n  prefill 6 30003\n"
+                                "  prefill 7 30004\n"));
+  EXPECT_THAT(script, HasSubstr("1)\n  prefill 0 30000\n  prefill 1 30001\n  ;;\nesac\nwait\n"));
+  EXPECT_THAT(script, HasSubstr("each of the 2 nodes, with the number of the node (0 to 1)"));
+  // vLLM's engines on several nodes are not started by these lines.
+  fleet.prefill.reset();
+  fleet.engine = {"engine", 16, 1, 1, 1, 1};
+  EXPECT_THAT(serving_script(Server::vllm, fleet), HasSubstr("# engine on nodes 0 to 1 together"));
+  EXPECT_THAT(serving_script(Server::sglang, fleet), HasSubstr("  engine 0,1,2,3,4,5,6,7 30000 1 0\n"));
 }
 
 }  // namespace

@@ -18,9 +18,6 @@ namespace orrery::serving {
 
 namespace {
 
-// Memory of a rank that is neither weights, activations nor cache: the runtime's context and captured graphs.
-constexpr Bytes kContext{0.6 * 1073741824.0};
-
 // A transfer of keys and values reaches this part of the links' payload rate; setting one up takes this long.
 constexpr double kTransferRate = 0.8;
 
@@ -148,71 +145,6 @@ Result<void> BuiltPool::add_price() {
                    in.settings.expert_weight_only_math_rate, in.settings.expert_latency, in.settings.overlap_branches,
                    in.settings.draft_host, in.settings.sequence_host, in.settings.max_batched_tokens,
                    in.settings.routes_padding});
-  return {};
-}
-
-// The part of memory that follows from other settings.
-Result<void> BuiltPool::settle_memory_use() {
-  EngineSettings& settings = inputs_.settings;
-  constexpr double kLeast = 0.05;
-  if (settings.memory_use >= kLeast) { return {}; }
-  const bool follows = settings.memory_is_static && !settings.memory_of_free;
-  if (settings.memory_use > 0.0 || !follows) {
-    return fail({{}, 0, 0, "--memory-use"},
-                fmt::format("{} is not a part of memory; at least {}{}", settings.memory_use, kLeast,
-                            follows ? ", or 0 for the engine's default" : ""));
-  }
-  const Degrees& d = inputs_.degrees;
-  settings.memory_use =
-      static_part(settings, inputs_.cluster.accelerator.memory, d.tp * d.attention_dp, d.pp, d.attention_dp);
-  return {};
-}
-
-// States of recurrent layers, of as many sequences as run at a time: those that fit in half of what is left, at least
-// one. What they take.
-Bytes BuiltPool::reserve_states(Bytes left) {
-  constexpr double kMost = 0.5;
-  const auto fitting = static_cast<std::int64_t>(kMost * left / memory_.state);
-  inputs_.settings.max_sequences = std::clamp<std::int64_t>(fitting, 1, inputs_.settings.max_sequences);
-  return static_cast<double>(inputs_.settings.max_sequences) * memory_.state;
-}
-
-// Blocks in the memory that weights and activations leave.
-Result<void> BuiltPool::add_cache() {
-  if (auto ok = settle_memory_use(); !ok) { return ok; }
-  const PoolInputs& in = inputs_;
-  const std::int64_t ranks = in.degrees.attention_dp;
-  // A static batch has no limit on its tokens.
-  constexpr std::int64_t kMostOfAStaticBatch = 16384;
-  const bool is_static_batch = in.settings.scheduler == Scheduler::static_batch;
-  const std::int64_t tokens =
-      is_static_batch ? std::min(in.settings.max_batched_tokens, kMostOfAStaticBatch) : in.settings.max_batched_tokens;
-  shape_.micro_batches = in.degrees.pp;
-  memory_ = price_->memory(tokens * ranks * in.degrees.pp);
-  const bool has_own_room = in.settings.memory_is_static && !in.settings.memory_of_free;  // activations
-  const Bytes all = in.cluster.accelerator.memory, activations = has_own_room ? Bytes(0) : memory_.activations;
-  const Bytes taken = memory_.weights + activations + kContext;
-  const Bytes usable = in.settings.memory_of_free ? all : in.settings.memory_use * all;
-  Bytes left = (in.settings.memory_of_free ? in.settings.memory_use : 1.0) * (usable - taken);
-  if (memory_.state > Bytes(0) && left > Bytes(0)) { left -= reserve_states(left); }
-  const Bytes block = static_cast<double>(in.settings.block_tokens) * memory_.kv_per_token;
-  shape_.ranks = ranks;
-  shape_.blocks =
-      in.settings.blocks > 0 ? in.settings.blocks : static_cast<std::int64_t>(std::max(0.0, left / block)) * ranks;
-  if (shape_.blocks <= 0) {
-    const bool weights_fit = memory_.weights + kContext < usable && activations > Bytes(0);
-    return fail(
-        {{}, 0, 0, in.has_own_tp ? "--prefill-tp" : "--tp"},
-        fmt::format("{} does not fit: weights take {}{} of the {} that the engine uses of {}; give more "
-                    "accelerators to an engine (tp, pp), or a narrower --weight-format{}{}",
-                    in.model->name, config::format_bytes(memory_.weights),
-                    weights_fit ? fmt::format(" and activations of {} tokens {}", grouped(tokens * in.degrees.pp),
-                                              config::format_bytes(activations))
-                                : std::string(),
-                    config::format_bytes(usable), in.cluster.accelerator.name,
-                    weights_fit ? ", or a smaller --max-batched-tokens" : "",
-                    redundant_experts_ > 0 ? ", or fewer --redundant-experts" : ""));
-  }
   return {};
 }
 
@@ -467,22 +399,6 @@ void add_links(results::Serving& result, std::size_t p, const TransferPolicy& tr
                ": they limit the deployment");
 }
 
-// Activations that are no part of memory_use, where the rest is less than they take.
-void warn_of_activations(results::Serving& result, const Deployment& deployment) {
-  for (const auto& pool : deployment.pools) {
-    const EngineSettings& settings = pool->inputs().settings;
-    if (!settings.memory_is_static || settings.memory_of_free) { continue; }
-    const Bytes rest = (1.0 - settings.memory_use) * pool->inputs().cluster.accelerator.memory;
-    const Bytes needed = pool->memory().activations;
-    if (needed <= rest) { continue; }
-    result.warnings.push_back(fmt::format(
-        "the {} needs {} for activations of {} tokens, and memory_use leaves {}: it may run out of memory; give "
-        "a smaller --max-batched-tokens or --memory-use",
-        pool->inputs().name, config::format_bytes(needed), grouped(settings.max_batched_tokens),
-        config::format_bytes(rest)));
-  }
-}
-
 void add_store(results::Serving& result) {
   for (const auto& tier : result.tiers) {
     if (tier.tokens == 0) { continue; }  // nobody waits for what is written
@@ -546,7 +462,9 @@ results::Serving result_of(const Deployment& deployment, const Workload& load, c
   summarise(result, load, pools, run, options);
   add_expenses(result, deployment, pools, run);
   add_store(result);
-  warn_of_activations(result, deployment);
+  for (const auto& pool : deployment.pools) {
+    if (auto warning = pool->memory_warning()) { result.warnings.push_back(std::move(*warning)); }
+  }
   result.not_modelled = not_modelled(deployment);
   if (load.branches > 1) {
     result.not_modelled.emplace_back("branches that fork from each other (trees, beam search)");

@@ -51,6 +51,7 @@ class BuiltPool {
   [[nodiscard]] ProgramPrice& price() { return *price_; }
   [[nodiscard]] EngineShape& shape() { return shape_; }
   [[nodiscard]] const EngineMemory& memory() const { return memory_; }
+  [[nodiscard]] std::optional<std::string> memory_warning() const;
   // Copies of experts that the ranks of an engine hold, besides one each.
   [[nodiscard]] std::int64_t redundant_experts() const { return redundant_experts_; }
   [[nodiscard]] std::optional<EngineLimits> limits() const { return engine_limits(inputs_.settings, shape_); }

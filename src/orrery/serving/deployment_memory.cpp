@@ -1,0 +1,97 @@
+// What weights, activations, recurrent states and the cache take of the memory of an engine's accelerators.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "orrery/config/units_text.hpp"
+#include "orrery/core/text.hpp"
+#include "orrery/serving/deployment.hpp"
+
+namespace orrery::serving {
+
+namespace {
+
+// Memory of a rank that is neither weights, activations nor cache: the runtime's context and captured graphs.
+constexpr Bytes kContext{0.6 * 1073741824.0};
+
+}  // namespace
+
+// The part of memory that follows from other settings.
+Result<void> BuiltPool::settle_memory_use() {
+  EngineSettings& settings = inputs_.settings;
+  constexpr double kLeast = 0.05;
+  if (settings.memory_use >= kLeast) { return {}; }
+  const bool follows = settings.memory_is_static && !settings.memory_of_free;
+  if (settings.memory_use > 0.0 || !follows) {
+    return fail({{}, 0, 0, "--memory-use"},
+                fmt::format("{} is not a part of memory; at least {}{}", settings.memory_use, kLeast,
+                            follows ? ", or 0 for the engine's default" : ""));
+  }
+  const Degrees& d = inputs_.degrees;
+  settings.memory_use =
+      static_part(settings, inputs_.cluster.accelerator.memory, d.tp * d.attention_dp, d.pp, d.attention_dp);
+  return {};
+}
+
+// States of recurrent layers, of as many sequences as run at a time: those that fit in half of what is left, at least
+// one. What they take.
+Bytes BuiltPool::reserve_states(Bytes left) {
+  constexpr double kMost = 0.5;
+  const auto fitting = static_cast<std::int64_t>(kMost * left / memory_.state);
+  inputs_.settings.max_sequences = std::clamp<std::int64_t>(fitting, 1, inputs_.settings.max_sequences);
+  return static_cast<double>(inputs_.settings.max_sequences) * memory_.state;
+}
+
+// Blocks in the memory that weights and activations leave.
+Result<void> BuiltPool::add_cache() {
+  if (auto ok = settle_memory_use(); !ok) { return ok; }
+  const PoolInputs& in = inputs_;
+  const std::int64_t ranks = in.degrees.attention_dp;
+  // A static batch has no limit on its tokens.
+  constexpr std::int64_t kMostOfAStaticBatch = 16384;
+  const bool is_static_batch = in.settings.scheduler == Scheduler::static_batch;
+  const std::int64_t tokens =
+      is_static_batch ? std::min(in.settings.max_batched_tokens, kMostOfAStaticBatch) : in.settings.max_batched_tokens;
+  shape_.micro_batches = in.degrees.pp;
+  memory_ = price_->memory(tokens * ranks * in.degrees.pp);
+  const bool has_own_room = in.settings.memory_is_static && !in.settings.memory_of_free;  // activations
+  const Bytes all = in.cluster.accelerator.memory, activations = has_own_room ? Bytes(0) : memory_.activations;
+  const Bytes taken = memory_.weights + activations + kContext;
+  const Bytes usable = in.settings.memory_of_free ? all : in.settings.memory_use * all;
+  Bytes left = (in.settings.memory_of_free ? in.settings.memory_use : 1.0) * (usable - taken);
+  if (memory_.state > Bytes(0) && left > Bytes(0)) { left -= reserve_states(left); }
+  const Bytes block = static_cast<double>(in.settings.block_tokens) * memory_.kv_per_token;
+  shape_.ranks = ranks;
+  shape_.blocks =
+      in.settings.blocks > 0 ? in.settings.blocks : static_cast<std::int64_t>(std::max(0.0, left / block)) * ranks;
+  if (shape_.blocks <= 0) {
+    const bool weights_fit = memory_.weights + kContext < usable && activations > Bytes(0);
+    return fail(
+        {{}, 0, 0, in.has_own_tp ? "--prefill-tp" : "--tp"},
+        fmt::format("{} does not fit: weights take {}{} of the {} that the engine uses of {}; give more "
+                    "accelerators to an engine (tp, pp), or a narrower --weight-format{}{}",
+                    in.model->name, config::format_bytes(memory_.weights),
+                    weights_fit ? fmt::format(" and activations of {} tokens {}", grouped(tokens * in.degrees.pp),
+                                              config::format_bytes(activations))
+                                : std::string(),
+                    config::format_bytes(usable), in.cluster.accelerator.name,
+                    weights_fit ? ", or a smaller --max-batched-tokens" : "",
+                    redundant_experts_ > 0 ? ", or fewer --redundant-experts" : ""));
+  }
+  return {};
+}
+
+// Activations that are no part of memory_use, where the rest is less than they take.
+std::optional<std::string> BuiltPool::memory_warning() const {
+  const EngineSettings& settings = inputs_.settings;
+  if (!settings.memory_is_static || settings.memory_of_free) { return std::nullopt; }
+  const Bytes rest = (1.0 - settings.memory_use) * inputs_.cluster.accelerator.memory;
+  if (memory_.activations <= rest) { return std::nullopt; }
+  return fmt::format(
+      "the {} needs {} for activations of {} tokens, and memory_use leaves {}: it may run out of memory; give "
+      "a smaller --max-batched-tokens or --memory-use",
+      inputs_.name, config::format_bytes(memory_.activations), grouped(settings.max_batched_tokens),
+      config::format_bytes(rest));
+}
+
+}  // namespace orrery::serving
