@@ -20,7 +20,7 @@ namespace {
 constexpr const char* kFooter = R"(Examples
   orrery describe h100-sxm
   orrery describe dgx-h100 > mine.yaml      # start of a cluster file of your own
-  orrery describe engines/sglang > mine.yaml   # start of an engine of your own: serve --engine mine.yaml
+  orrery describe engines/sglang > my-engine.yaml   # start of your own: serve --engine my-engine.yaml
   orrery describe my-model/config.json --as llama
   orrery describe examples/networks/fat-tree.yaml --draw fat-tree.svg
   orrery describe network.yml               # a network file of ASTRA-sim, as a topology
