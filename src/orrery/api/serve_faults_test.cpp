@@ -14,14 +14,9 @@ namespace orrery::api::serve_faults_test {
 namespace {
 
 using serving_test::of_a_file;
+using serving_test::run_of;
 using serving_test::small_run;
 using testing::HasSubstr;
-
-results::Serving run_of(const ServeRequest& request) {
-  auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
-  EXPECT_TRUE(run.has_value()) << run.error().text();
-  return run ? std::move(*run) : results::Serving{};
-}
 
 std::string error_of(const ServeRequest& request) {
   const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);

@@ -9,16 +9,11 @@
 namespace orrery::api::serve_physics_test {
 namespace {
 
+using serving_test::run_of;
 using serving_test::small_run;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
-
-results::Serving run_of(const ServeRequest& request) {
-  auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
-  EXPECT_TRUE(run.has_value()) << run.error().text();
-  return run ? std::move(*run) : results::Serving{};
-}
 
 ServeRequest clients(std::int64_t count, std::int64_t requests) {
   ServeRequest request = small_run();

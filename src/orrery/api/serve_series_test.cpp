@@ -10,11 +10,7 @@
 namespace orrery::api::serve_series_test {
 namespace {
 
-results::Serving run_of(const ServeRequest& request) {
-  auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
-  EXPECT_TRUE(run.has_value()) << run.error().text();
-  return run ? std::move(*run) : results::Serving{};
-}
+using serving_test::run_of;
 
 double sum_of(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
