@@ -111,9 +111,12 @@ config::Node value_of(const config::FieldInfo* field, const std::string& text, c
   }
   config::Node mapping = config::mapping_node();
   mapping.place = place;
+  if (text.ends_with(',')) { return config::plain_node(text, place); }
   for (std::string_view rest = text; !rest.empty();) {
     const std::size_t end = std::min(rest.find(','), rest.size()), equals = rest.find('=');
-    if (equals >= end) { return config::plain_node(text, place); }
+    if (equals >= end || mapping.find(std::string(rest.substr(0, equals))) != nullptr) {
+      return config::plain_node(text, place);
+    }
     config::add(mapping, std::string(rest.substr(0, equals)),
                 config::plain_node(std::string(rest.substr(equals + 1, end - equals - 1)), place));
     rest.remove_prefix(std::min(end + 1, rest.size()));

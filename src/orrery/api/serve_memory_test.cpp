@@ -44,9 +44,28 @@ std::int64_t tokens_of(const ServeRequest& request) {
   return run ? run->pools.front().blocks * run->pools.front().block_tokens : 0;
 }
 
+ServeRequest with_model(ServeRequest request, const char* model) {
+  request.scenario.model = model;
+  return request;
+}
+
 TEST(ServeMemory, activations_of_a_whole_budget_are_no_cache) {
   const std::int64_t some = tokens_of(run_with("vllm-v1", 16'384)), many = tokens_of(run_with("vllm-v1", 65'536));
   EXPECT_GT(some - many, 10'000);  // until now both were those of 16,384 tokens
+  // Not the logits of every token: 49,152 tokens more are at most 100 KiB each, as 0.8 tokens of the cache.
+  EXPECT_LT(some - many, 40'000);
+  EXPECT_GT(tokens_of(with_model(run_with("vllm-v1", 262'144), "qwen2.5-0.5b")), 0);
+}
+
+// States of recurrent layers are no activations.
+TEST(ServeMemory, activations_of_prompts_take_of_a_hybrid_models_cache) {
+  const auto tokens = [](std::int64_t budget) {
+    ServeRequest request = with_model(run_with("vllm-v1", budget), "nemotron-h-56b");
+    request.scenario.tp = 8;
+    return tokens_of(request);
+  };
+  EXPECT_GT(tokens(8'192), tokens(65'536));
+  EXPECT_GT(tokens(65'536), tokens(262'144));
 }
 
 TEST(ServeMemory, activations_take_of_the_rest_of_a_static_part) {

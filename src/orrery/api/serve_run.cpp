@@ -289,7 +289,8 @@ std::string overload_warning(const results::Serving& result, bool has_rate, bool
 // Requests that are longer than what the model is made for.
 void warn_of_length(results::Serving& result, const workload::Model& model, const serving::Workload& load) {
   std::int64_t longest = 0, count = 0;
-  for (const serving::Request& request : load.requests) {
+  for (std::int64_t i = 0; i < load.arriving(); ++i) {
+    const serving::Request& request = load.requests[static_cast<std::size_t>(i)];
     longest = std::max(longest, request.input + request.output);
     count += request.input + request.output > model.max_seq ? 1 : 0;
   }

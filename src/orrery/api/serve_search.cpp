@@ -125,9 +125,9 @@ ServingCandidate Search::candidate_of(const Unit& unit, std::int64_t units, doub
     found.prefill->replicas *= units;
   }
   found.max_batched_tokens = unit.settings.max_batched_tokens;
-  found.max_sequences = unit.settings.max_sequences;
+  found.max_sequences = result.pools.back().max_sequences;
   found.stream_interval = unit.settings.stream_interval;
-  found.memory_use = unit.settings.memory_of_free || unit.settings.blocks > 0 ? 0.0 : unit.settings.memory_use;
+  found.memory_use = unit.settings.memory_of_free || unit.settings.blocks > 0 ? 0.0 : result.pools.back().memory_use;
   found.units = units;
   found.gpus = result.gpus;
   found.load = load;

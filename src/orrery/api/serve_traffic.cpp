@@ -119,9 +119,9 @@ ServingCandidate Search::sized_candidate(const Unit& unit, results::Serving resu
   found.engine = plain(unit.engine);
   if (unit.prefill) { found.prefill = plain(*unit.prefill); }
   found.max_batched_tokens = unit.settings.max_batched_tokens;
-  found.max_sequences = unit.settings.max_sequences;
+  found.max_sequences = result.pools.back().max_sequences;
   found.stream_interval = unit.settings.stream_interval;
-  found.memory_use = unit.settings.memory_of_free || unit.settings.blocks > 0 ? 0.0 : unit.settings.memory_use;
+  found.memory_use = unit.settings.memory_of_free || unit.settings.blocks > 0 ? 0.0 : result.pools.back().memory_use;
   found.gpus = unit.gpus();
   found.load = traffic_;
   found.text = text_of(unit, 1);

@@ -29,7 +29,7 @@ std::string vllm_arguments(const ServedFleet& fleet, const ServedPool& pool) {
   }
   text += fmt::format(" \\\n    --max-num-batched-tokens {} --max-num-seqs {}", fleet.max_batched_tokens,
                       fleet.max_sequences);
-  if (fleet.memory_use > 0.0) { text += fmt::format(" --gpu-memory-utilization {}", fleet.memory_use); }
+  if (fleet.memory_use > 0.0) { text += fmt::format(" --gpu-memory-utilization {:.4g}", fleet.memory_use); }
   if (fleet.stream_interval > 1) { text += fmt::format(" --stream-interval {}", fleet.stream_interval); }
   if (!fleet.quantization.empty()) { text += " --quantization " + fleet.quantization; }
   if (!fleet.kv_format.empty()) { text += " --kv-cache-dtype " + fleet.kv_format; }
@@ -113,7 +113,7 @@ std::string sglang_command(const ServedFleet& fleet, const ServedPool& pool, std
   // Its limits are those of all ranks of attention dp together.
   text += fmt::format(" \\\n    --chunked-prefill-size {} --max-running-requests {}",
                       fleet.max_batched_tokens * pool.attention_dp, fleet.max_sequences * pool.attention_dp);
-  if (fleet.memory_use > 0.0) { text += fmt::format(" --mem-fraction-static {}", fleet.memory_use); }
+  if (fleet.memory_use > 0.0) { text += fmt::format(" --mem-fraction-static {:.3g}", fleet.memory_use); }
   if (fleet.stream_interval > 1) { text += fmt::format(" --stream-interval {}", fleet.stream_interval); }
   if (!fleet.quantization.empty()) { text += " --quantization " + fleet.quantization; }
   if (!fleet.kv_format.empty()) {

@@ -15,6 +15,7 @@ namespace orrery::report {
 namespace {
 
 constexpr std::size_t kWorstRows = 10;
+constexpr std::string_view kServing = "serving";
 
 std::string signed_percent(double fraction) { return fmt::format("{:+.1f} %", 100.0 * fraction); }
 
@@ -45,10 +46,12 @@ std::string score_table(const results::Validation& validation) {
     add_score(table, score.kind + "/" + score.family + metric, score);
   }
   if (validation.kinds.size() > 1) {
-    for (const auto& score : validation.kinds) { add_score(table, score.kind, score); }
+    for (const auto& score : validation.kinds) {
+      if (score.kind != kServing) { add_score(table, score.kind, score); }
+    }
   }
   // Percentiles of times and rates have no common error.
-  const bool is_serving = validation.kinds.size() == 1 && !validation.serving.empty();
+  const bool is_serving = validation.kinds.size() == 1 && validation.kinds.front().kind == kServing;
   if (!is_serving) { add_score(table, "all", validation.overall); }
   return table.text();
 }

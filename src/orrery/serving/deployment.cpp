@@ -95,8 +95,8 @@ Result<void> BuiltPool::check() const {
 }
 
 Result<void> BuiltPool::finish() {
-  // Engines compute all tokens on every rank of a tensor-parallel group, and add the parts of experts.
-  inputs_.stack.dispatch.replicated_tokens = true;
+  // With experts, engines compute all tokens on every rank of a tensor-parallel group, and add the parts.
+  if (inputs_.model->has_experts() && inputs_.degrees.tp > 1) { inputs_.stack.dispatch.replicated_tokens = true; }
   if (auto ok = check(); !ok) { return ok; }
   place_experts();
   if (auto ok = add_price(); !ok) { return ok; }
@@ -190,6 +190,8 @@ results::ServingPool BuiltPool::described() const {
   pool.redundant_experts = redundant_experts_;
   pool.blocks = shape_.blocks;
   pool.block_tokens = inputs_.settings.block_tokens;
+  pool.max_sequences = inputs_.settings.max_sequences;
+  pool.memory_use = inputs_.settings.memory_use;
   std::vector<std::string> parts = {fmt::format("tp {}", d.tp)};
   if (d.pp > 1) { parts.push_back(fmt::format("pp {}", d.pp)); }
   if (d.attention_dp > 1) { parts.push_back(fmt::format("attention dp {}", d.attention_dp)); }
@@ -463,7 +465,7 @@ results::Serving result_of(const Deployment& deployment, const Workload& load, c
   add_expenses(result, deployment, pools, run);
   add_store(result);
   for (const auto& pool : deployment.pools) {
-    if (auto warning = pool->memory_warning()) { result.warnings.push_back(std::move(*warning)); }
+    for (std::string& warning : pool->memory_warnings()) { result.warnings.push_back(std::move(warning)); }
   }
   result.not_modelled = not_modelled(deployment);
   if (load.branches > 1) {

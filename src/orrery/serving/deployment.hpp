@@ -51,7 +51,7 @@ class BuiltPool {
   [[nodiscard]] ProgramPrice& price() { return *price_; }
   [[nodiscard]] EngineShape& shape() { return shape_; }
   [[nodiscard]] const EngineMemory& memory() const { return memory_; }
-  [[nodiscard]] std::optional<std::string> memory_warning() const;
+  [[nodiscard]] std::vector<std::string> memory_warnings() const;
   // Copies of experts that the ranks of an engine hold, besides one each.
   [[nodiscard]] std::int64_t redundant_experts() const { return redundant_experts_; }
   [[nodiscard]] std::optional<EngineLimits> limits() const { return engine_limits(inputs_.settings, shape_); }
@@ -63,7 +63,7 @@ class BuiltPool {
   Result<void> finish();
   Result<void> add_price();
   Result<void> settle_memory_use();
-  Bytes reserve_states(Bytes left);
+  Bytes reserve_states(Bytes room);
   Result<void> add_cache();
   void place_experts();
   [[nodiscard]] Diagnostic in_terms_of_pool(Diagnostic problem) const;
@@ -75,6 +75,7 @@ class BuiltPool {
   std::unique_ptr<ProgramPrice> price_;
   std::int64_t redundant_experts_ = 0;
   EngineMemory memory_;
+  std::int64_t asked_sequences_ = 0;  // more than run at a time: no room for their states
   EngineShape shape_;
 };
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "orrery/config/units_text.hpp"
+#include "orrery/core/integers.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/serving/deployment.hpp"
 
@@ -33,11 +34,11 @@ Result<void> BuiltPool::settle_memory_use() {
   return {};
 }
 
-// States of recurrent layers, of as many sequences as run at a time: those that fit in half of what is left, at least
-// one. What they take.
-Bytes BuiltPool::reserve_states(Bytes left) {
-  constexpr double kMost = 0.5;
-  const auto fitting = static_cast<std::int64_t>(kMost * left / memory_.state);
+// States of recurrent layers, of as many sequences as run at a time: those that fit in `room`, at least one. What they
+// take.
+Bytes BuiltPool::reserve_states(Bytes room) {
+  const auto fitting = static_cast<std::int64_t>(std::max(0.0, room / memory_.state));
+  asked_sequences_ = inputs_.settings.max_sequences;
   inputs_.settings.max_sequences = std::clamp<std::int64_t>(fitting, 1, inputs_.settings.max_sequences);
   return static_cast<double>(inputs_.settings.max_sequences) * memory_.state;
 }
@@ -49,18 +50,23 @@ Result<void> BuiltPool::add_cache() {
   const std::int64_t ranks = in.degrees.attention_dp;
   // A static batch has no limit on its tokens.
   constexpr std::int64_t kMostOfAStaticBatch = 16384;
+  constexpr std::int64_t kMostHeads = 1024;  // rows of the head at a time
   const bool is_static_batch = in.settings.scheduler == Scheduler::static_batch;
   const std::int64_t tokens =
       is_static_batch ? std::min(in.settings.max_batched_tokens, kMostOfAStaticBatch) : in.settings.max_batched_tokens;
   shape_.micro_batches = in.degrees.pp;
-  memory_ = price_->memory(tokens * ranks * in.degrees.pp);
+  memory_ = price_->memory(tokens * ranks * in.degrees.pp,
+                           std::min(in.settings.max_sequences, kMostHeads) * ranks * in.degrees.pp);
   const bool has_own_room = in.settings.memory_is_static && !in.settings.memory_of_free;  // activations
   const Bytes all = in.cluster.accelerator.memory, activations = has_own_room ? Bytes(0) : memory_.activations;
   const Bytes taken = memory_.weights + activations + kContext;
   const Bytes usable = in.settings.memory_of_free ? all : in.settings.memory_use * all;
   Bytes left = (in.settings.memory_of_free ? in.settings.memory_use : 1.0) * (usable - taken);
-  if (memory_.state > Bytes(0) && left > Bytes(0)) { left -= reserve_states(left); }
   const Bytes block = static_cast<double>(in.settings.block_tokens) * memory_.kv_per_token;
+  if (memory_.state > Bytes(0) && left > Bytes(0)) {
+    const Bytes blocks = real(in.settings.blocks) / real(ranks) * block;  // that are given
+    left -= reserve_states(in.settings.blocks > 0 ? left - blocks : 0.5 * left);
+  }
   shape_.ranks = ranks;
   shape_.blocks =
       in.settings.blocks > 0 ? in.settings.blocks : static_cast<std::int64_t>(std::max(0.0, left / block)) * ranks;
@@ -75,23 +81,34 @@ Result<void> BuiltPool::add_cache() {
                                               config::format_bytes(activations))
                                 : std::string(),
                     config::format_bytes(usable), in.cluster.accelerator.name,
-                    weights_fit ? ", or a smaller --max-batched-tokens" : "",
+                    weights_fit    ? ", or a smaller --max-batched-tokens"
+                    : has_own_room ? ", or a larger --memory-use"
+                                   : "",
                     redundant_experts_ > 0 ? ", or fewer --redundant-experts" : ""));
   }
   return {};
 }
 
-// Activations that are no part of memory_use, where the rest is less than they take.
-std::optional<std::string> BuiltPool::memory_warning() const {
+// Activations that are no part of memory_use, where the rest is less than they take; fewer sequences than were asked
+// for.
+std::vector<std::string> BuiltPool::memory_warnings() const {
+  std::vector<std::string> list;
   const EngineSettings& settings = inputs_.settings;
-  if (!settings.memory_is_static || settings.memory_of_free) { return std::nullopt; }
+  if (settings.max_sequences < asked_sequences_) {
+    list.push_back(fmt::format("the {} runs {} at a time, as many as have room for {} of state each; {} were asked for",
+                               inputs_.name, counted(settings.max_sequences, "sequence"),
+                               config::format_bytes(memory_.state), grouped(asked_sequences_)));
+  }
+  if (!settings.memory_is_static || settings.memory_of_free) { return list; }
   const Bytes rest = (1.0 - settings.memory_use) * inputs_.cluster.accelerator.memory;
-  if (memory_.activations <= rest) { return std::nullopt; }
-  return fmt::format(
-      "the {} needs {} for activations of {} tokens, and memory_use leaves {}: it may run out of memory; give "
-      "a smaller --max-batched-tokens or --memory-use",
-      inputs_.name, config::format_bytes(memory_.activations), grouped(settings.max_batched_tokens),
-      config::format_bytes(rest));
+  if (memory_.activations > rest) {
+    list.push_back(fmt::format(
+        "the {} needs {} for activations of {} tokens, and memory_use leaves {}: it may run out of memory; give a "
+        "smaller --max-batched-tokens or --memory-use",
+        inputs_.name, config::format_bytes(memory_.activations), grouped(settings.max_batched_tokens),
+        config::format_bytes(rest)));
+  }
+  return list;
 }
 
 }  // namespace orrery::serving

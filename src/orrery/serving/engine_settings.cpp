@@ -42,7 +42,8 @@ void add_prices(Record<EngineSettings>& record) {
       .optional("expert_math_rate", &E::expert_math_rate,
                 "part of grouped_rate that the grouped GEMMs of expert_rate reach", {.min = 0.05, .max = 1.0})
       .optional("expert_math_rate_of", &E::expert_math_rate_of,
-                "part of grouped_rate that other grouped GEMMs reach, by number format of the inputs (bf16, fp8, fp4)",
+                "part of grouped_rate that other grouped GEMMs reach, by number format of the inputs (bf16, fp8, fp4; "
+                "default of each: 1)",
                 {.min = 0.05, .max = 1.0})
       .optional(
           "expert_weight_only_math_rate", &E::expert_weight_only_math_rate,

@@ -512,20 +512,27 @@ Ticks ProgramPrice::iteration(const MixedStep& step, std::int64_t prompts, std::
   return saturated_sum(ticks, ticks_of(real(per_rank(step.sampling)) * options_.sequence_host));
 }
 
-EngineMemory ProgramPrice::memory(std::int64_t most_tokens) {
+EngineMemory ProgramPrice::memory(std::int64_t most_tokens, std::int64_t most_sequences) {
   EngineMemory memory;
   const Table& one = table(1);
   double kept = 0.0;
   for (const Core& core : one.cores) { kept += core.repeat * core.launch.growth.bytes.value(); }
   memory.kv_per_token = Bytes(kept / static_cast<double>(plan_.pp));
-  const std::int64_t rows = per_rank(most_tokens);
-  // One sequence keeps the states of its chunks; as many sequences as tokens would keep one for each token.
-  const parallel::Program& program = model_.has_mixers() ? lower(1, rows) : lower(rows, 1);
-  for (const auto& need : program.memory) {
+  // Activations of prompts grow with their tokens; the head has one row for each sequence.
+  constexpr std::int64_t kPrompt = 1024;
+  const std::int64_t rows = per_rank(most_tokens), prompt = std::min(rows, kPrompt);
+  const double prompts = real(rows) / real(prompt);
+  for (const auto& need : lower(1, prompt).memory) {
     memory.weights = max(memory.weights, need.weights);
-    memory.activations = max(memory.activations, need.activations + need.buffers);
+    memory.activations = max(memory.activations, prompts * need.activations + need.buffers);
   }
-  if (model_.has_mixers()) { memory.state = state_of_a_sequence(); }
+  if (model_.has_mixers()) {  // their steps of decode work in the states
+    memory.state = state_of_a_sequence();
+  } else {
+    for (const auto& need : lower(std::min(rows, per_rank(most_sequences)), 1).memory) {
+      memory.activations = max(memory.activations, need.activations + need.buffers);
+    }
+  }
   if (options_.drafts > 0) {
     // Layers of the draft model, each like one of the model's.
     const double part = 1.0 + options_.draft_layers / static_cast<double>(model_.layers);

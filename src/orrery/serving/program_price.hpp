@@ -91,7 +91,7 @@ class ProgramPrice final : public StepPrice {
   // Of decode(sequences, contexts).at: their sum.
   [[nodiscard]] DecodeParts decode_parts(std::int64_t sequences, std::int64_t contexts);
 
-  [[nodiscard]] EngineMemory memory(std::int64_t most_tokens);
+  [[nodiscard]] EngineMemory memory(std::int64_t most_tokens, std::int64_t most_sequences);
   [[nodiscard]] const network::Fabric& fabric() const { return fabric_; }
 
  private:
