@@ -260,8 +260,8 @@ std::string serving_script(Server server, const ServedFleet& fleet) {
   text += "host() { echo \"$HOSTS\" | cut -d ' ' -f \"$(($1 + 1))\"; }\n\n";
   for (const ServedPool* pool : {fleet.prefill ? &*fleet.prefill : nullptr, &fleet.engine}) {
     if (pool == nullptr) { continue; }
-    const Seat& one = seats_in(seats, pool->role).front();
-    text += function_of(server, fleet, *pool, one.nodes);
+    const std::int64_t nodes_of_one = seats_in(seats, pool->role).front().nodes;
+    text += function_of(server, fleet, *pool, nodes_of_one);
   }
   const std::string router = router_of(server, fleet, seats);
   if (nodes == 1) { return text + calls_of(server, seats, 0, 0) + router + "wait\n"; }
