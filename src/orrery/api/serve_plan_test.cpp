@@ -2,9 +2,15 @@
 #include <gtest/gtest.h>
 
 #include "orrery/api/serve_plan.hpp"
+#include "orrery/core/test_effort.hpp"
 
 namespace orrery::api::serve_plan_test {
 namespace {
+
+// Degrees of tp; fewer with the sanitizer.
+std::vector<std::int64_t> degrees() {
+  return test::kSanitizers ? std::vector<std::int64_t>{1} : std::vector<std::int64_t>{1, 2};
+}
 
 ServePlanRequest small_search() {
   ServePlanRequest request;
@@ -129,7 +135,8 @@ void expect_the_same_answer(ServePlanRequest request) {
 
 TEST(ApiServePlan, loads_that_are_left_out_do_not_change_the_answer) {
   ServePlanRequest request = small_search();
-  request.max_batched_tokens = {512, 8192};
+  request.max_batched_tokens = {8192};
+  if (!test::kSanitizers) { request.max_batched_tokens.push_back(512); }
   request.max_sequences = {16, 256};
   expect_the_same_answer(request);
   request.base.scenario.slo = "ttft_mean=300ms tpot_mean=15ms e2e_p90=2s";
@@ -147,7 +154,7 @@ TEST(ApiServePlan, loads_that_are_left_out_do_not_change_the_smallest_fleet) {
   request.for_traffic = true;
   request.devices = 0;
   request.top = 1;
-  request.tp = {1, 2};
+  request.tp = degrees();
   request.pp = {1};
   request.max_sequences = {16, 256};
   for (const auto objective : {ServeObjective::gpu, ServeObjective::usd}) {
@@ -189,9 +196,15 @@ ServePlanRequest small_traffic(double rate) {
   request.base.scenario.rate = rate;
   request.for_traffic = true;
   request.devices = 0;
-  request.tp = {1, 2};
+  request.tp = degrees();
   request.pp = {1};
   return request;
+}
+
+// Of 300 requests/s, once for several tests.
+const results::ServingPlan& plan_of_much_traffic() {
+  static const results::ServingPlan plan = found(small_traffic(300.0));
+  return plan;
 }
 
 ServeRequest run_of(const ServePlanRequest& request, const results::ServingCandidate& c) {
@@ -215,7 +228,7 @@ bool meets(const ServeRequest& run) {
 
 TEST(ApiServePlan, a_fleet_for_a_traffic_meets_the_service_level_and_one_engine_less_does_not) {
   const ServePlanRequest request = small_traffic(300.0);
-  const auto plan = found(request);
+  const results::ServingPlan& plan = plan_of_much_traffic();
   ASSERT_FALSE(plan.best.empty());
   ASSERT_TRUE(plan.traffic.has_value());
   EXPECT_EQ(plan.traffic->rate, 300.0);
@@ -236,12 +249,13 @@ TEST(ApiServePlan, a_fleet_for_a_traffic_meets_the_service_level_and_one_engine_
 }
 
 TEST(ApiServePlan, more_traffic_never_needs_fewer_accelerators) {
-  std::int64_t before = 0;
-  for (const double rate : {20.0, 80.0, 320.0}) {
+  ASSERT_FALSE(plan_of_much_traffic().best.empty());
+  std::int64_t after = plan_of_much_traffic().best.front().gpus;
+  for (const double rate : {80.0, 20.0}) {
     const auto plan = found(small_traffic(rate));
     ASSERT_FALSE(plan.best.empty());
-    EXPECT_GE(plan.best.front().gpus, before);
-    before = plan.best.front().gpus;
+    EXPECT_LE(plan.best.front().gpus, after);
+    after = plan.best.front().gpus;
   }
 }
 
