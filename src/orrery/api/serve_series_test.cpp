@@ -17,7 +17,8 @@ double sum_of(const std::vector<double>& values) { return std::accumulate(values
 void expect_totals(const results::Serving& run) {
   ASSERT_TRUE(run.series.has_value());
   const results::ServingSeries& s = *run.series;
-  const double count = static_cast<double>(s.waiting.size()), requests = static_cast<double>(run.requests);
+  const auto count = static_cast<double>(s.waiting.size());
+  const auto requests = static_cast<double>(run.requests);
   EXPECT_NEAR(s.interval_s * count, run.duration_s, 1e-9 * run.duration_s);
   EXPECT_NEAR(sum_of(s.arrivals_per_s) * s.interval_s, requests, 1e-9 * requests);
   EXPECT_NEAR(sum_of(s.in_system) / count, run.mean_in_system, 1e-9 * run.mean_in_system);

@@ -69,7 +69,7 @@ class FleetSimulation {
       const Ticks prompt = prompts_.empty() ? kNever : prompts_.top().at;
       const Ticks answer = answers_.empty() ? kNever : answers_.top().at;
       // Not a list, which goes through memory: this line runs for every event.
-      const Ticks now =
+      const Ticks now =  // NOLINTNEXTLINE(modernize-min-max-use-initializer-list)
           std::min(std::min(std::min(arrival, station), std::min(prompt, transfer)), std::min(engine, answer));
       if (now == kNever || run_.stopped) { break; }
       if (scale(now)) { continue; }

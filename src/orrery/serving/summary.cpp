@@ -281,7 +281,7 @@ class ClassLatencies {
       one.ttft = distribution_of(std::move(of.ttft));
       one.tpot = distribution_of(std::move(of.tpot));
       one.e2e = distribution_of(std::move(of.e2e));
-      result.classes.push_back(std::move(one));
+      result.classes.push_back(one);
     }
   }
 

@@ -162,7 +162,7 @@ Result<std::vector<std::string>> append_figures(Table& table, const Csv& csv, Ta
       figure.unreadable = row.unreadable;
       figure.of = row;
       figure.metric = metric;
-      table.rows.push_back(std::move(figure));
+      table.rows.emplace_back(std::move(figure));
       table.predictions.push_back(std::move(prediction));
     }
   }
