@@ -106,12 +106,12 @@ namespace {
 
 // "fp8=0.3,bf16=0.8" as a mapping; text that has no such pairs stays text, and its reader complains.
 config::Node value_of(const config::FieldInfo* field, const std::string& text, const Place& place) {
-  if (field == nullptr || field->type.shape != config::Shape::mapping || text.find('=') == std::string::npos) {
+  const bool is_mapping = field != nullptr && field->type.shape == config::Shape::mapping;
+  if (!is_mapping || text.find('=') == std::string::npos || text.ends_with(',')) {
     return config::plain_node(text, place);
   }
   config::Node mapping = config::mapping_node();
   mapping.place = place;
-  if (text.ends_with(',')) { return config::plain_node(text, place); }
   for (std::string_view rest = text; !rest.empty();) {
     const std::size_t end = std::min(rest.find(','), rest.size()), equals = rest.find('=');
     if (equals >= end || mapping.find(std::string(rest.substr(0, equals))) != nullptr) {

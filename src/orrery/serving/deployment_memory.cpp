@@ -72,6 +72,7 @@ Result<void> BuiltPool::add_cache() {
       in.settings.blocks > 0 ? in.settings.blocks : static_cast<std::int64_t>(std::max(0.0, left / block)) * ranks;
   if (shape_.blocks <= 0) {
     const bool weights_fit = memory_.weights + kContext < usable && activations > Bytes(0);
+    const bool could_fit = has_own_room && memory_.weights + kContext < all;
     return fail(
         {{}, 0, 0, in.has_own_tp ? "--prefill-tp" : "--tp"},
         fmt::format("{} does not fit: weights take {}{} of the {} that the engine uses of {}; give more "
@@ -81,9 +82,9 @@ Result<void> BuiltPool::add_cache() {
                                               config::format_bytes(activations))
                                 : std::string(),
                     config::format_bytes(usable), in.cluster.accelerator.name,
-                    weights_fit    ? ", or a smaller --max-batched-tokens"
-                    : has_own_room ? ", or a larger --memory-use"
-                                   : "",
+                    weights_fit ? ", or a smaller --max-batched-tokens"
+                    : could_fit ? ", or a larger --memory-use"
+                                : "",
                     redundant_experts_ > 0 ? ", or fewer --redundant-experts" : ""));
   }
   return {};
