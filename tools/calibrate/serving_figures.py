@@ -3,7 +3,7 @@
   python3 tools/calibrate/serving_figures.py --program P --table data/measurements/serving.csv [--only KEY...] [--write]
 
 Each figure (the two of grouped GEMMs as a pair) is chosen from its grid, the others as shipped, by the mean of |ln(predicted / measured)|,
-at most ln 2 a row, of the TTFT and TPOT of rows that it changes. For each accelerator the choice is made without its rows, and its rows
+at most ln 2 a row, of the TTFT, TPOT and throughput (closed loops that agree with Little's law) of rows that it changes. For each accelerator the choice is made without its rows, and its rows
 are predicted with that choice: the error on an accelerator that was never calibrated. --only takes the figures with these keys, --write sets
 the choice over all rows. Launch times of layers with experts run to the end of their grid, because they make up for prompts whose kernels
 are priced too fast: they are studied, not written.
@@ -27,7 +27,8 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 from calibrate import tables  # noqa: E402
 
-COLUMNS = {"tpot": ("tpot_p50_ms", "tpot_mean_ms"), "ttft": ("ttft_p50_ms", "ttft_mean_ms")}
+COLUMNS = {"tpot": ("tpot_p50_ms", "tpot_mean_ms"), "ttft": ("ttft_p50_ms", "ttft_mean_ms"), "throughput": ("output_tokens_per_s",)}
+SHOWN = {"tpot": "TPOT", "ttft": "TTFT", "throughput": "tokens/s"}
 ENGINES = ("vllm-v1", "sglang", "tensorrt-llm")
 MOST = math.log(2.0)
 
@@ -42,6 +43,7 @@ FIGURES = [
     (("sglang",), ("draft_host",), (("0 s", "0.05 ms", "0.1 ms", "0.15 ms", "0.2 ms"),)),
     (ENGINES, ("token_host", "sequence_host"), (("40 us", "50 us", "60 us"), ("0 s", "10 us", "15 us", "20 us", "25 us"))),
     (ENGINES, ("request_overhead",), (("10 ms", "15 ms", "20 ms", "25 ms", "30 ms"),)),
+    (ENGINES, ("age_slowdown",), (("0", "0.005", "0.01", "0.015", "0.02", "0.03"),)),
     (("vllm-v0",), ("step_host",), (("6 ms", "9 ms", "12 ms", "16 ms"),)),
 ]
 
@@ -65,6 +67,11 @@ class Runs:
             self.known[key] = self._run(values)
         return self.known[key]
 
+    def _counts(self, line):
+        """Throughput: of closed loops, within 5 % of Little's law."""
+        little = self.rows[line["id"]].get("little_ratio", "")
+        return line["metric"] != "output_tokens_per_s" or (little != "" and 0.95 <= float(little) <= 1.05)
+
     def _run(self, values):
         found = {}
         with tempfile.TemporaryDirectory() as folder:
@@ -79,7 +86,7 @@ class Runs:
             pairs = {}
             with open(out, newline="", encoding="utf-8") as stream:
                 for line in csv.DictReader(stream):
-                    if line["measured"] and line["predicted"] and line["id"] in self.rows:
+                    if line["ape"] and line["id"] in self.rows and self._counts(line):
                         pairs.setdefault(line["id"], {})[line["metric"]] = float(line["predicted"]) / float(line["measured"])
         for row, of in pairs.items():
             found[row] = {kind: math.log(of[next(c for c in columns if c in of)])
@@ -113,6 +120,14 @@ def median_error(ratios, rows, kind):
     return 100.0 * statistics.median(errors) if errors else float("nan")
 
 
+def table_line(name, rows, ratios):
+    cells = []
+    for kind in COLUMNS:
+        errors = [median_error(of, rows, kind) for of in ratios]
+        cells.append(f"{errors[0]:14.1f} % {errors[1]:5.1f} % {errors[2]:7.1f} %")
+    return f"{name:12} {len(rows):5} " + " ".join(cells)
+
+
 def values_without(runs, left_out, figures):
     values = {}
     for figure in figures:
@@ -139,20 +154,16 @@ def main():
     whole = values_without(runs, None, figures)
     shipped, chosen = runs.ratios({}), runs.ratios(whole)
     print("all rows:", text_of(whole))
-    print(f"{'left out':12} {'rows':>5} {'TPOT shipped':>13} {'all':>7} {'left out':>9} {'TTFT shipped':>13} {'all':>7} {'left out':>9}")
+    print(f"{'left out':12} {'rows':>5} " + " ".join(f"{SHOWN[kind] + ' shipped':>16} {'all':>7} {'left out':>9}" for kind in COLUMNS))
     unseen = {}
     for accelerator in sorted({runs.rows[row]["gpu_type"] for row in shipped}):
         rows = [row for row in shipped if runs.rows[row]["gpu_type"] == accelerator]
         values = values_without(runs, accelerator, figures)
         ratios = runs.ratios(values)
         unseen.update({row: ratios[row] for row in rows})
-        errors = [median_error(of, rows, kind) for kind in COLUMNS for of in (shipped, chosen, ratios)]
-        print(f"{accelerator:12} {len(rows):5} {errors[0]:11.1f} % {errors[1]:5.1f} % {errors[2]:7.1f} % "
-              f"{errors[3]:11.1f} % {errors[4]:5.1f} % {errors[5]:7.1f} %")
+        print(table_line(accelerator, rows, (shipped, chosen, ratios)))
         print("             ", text_of({key: value for key, value in values.items() if whole.get(key) != value}) or "same figures")
-    errors = [median_error(of, list(shipped), kind) for kind in COLUMNS for of in (shipped, chosen, unseen)]
-    print(f"{'all':12} {len(shipped):5} {errors[0]:11.1f} % {errors[1]:5.1f} % {errors[2]:7.1f} % "
-          f"{errors[3]:11.1f} % {errors[4]:5.1f} % {errors[5]:7.1f} %")
+    print(table_line("all", list(shipped), (shipped, chosen, unseen)))
     if options.write:
         for (engine, key), value in whole.items():
             path = pathlib.Path(options.data) / "engines" / f"{engine}.yaml"

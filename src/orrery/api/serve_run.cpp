@@ -53,7 +53,7 @@ Result<std::unique_ptr<BuiltPool>> pool_of(ServingInputs& shared, const Scenario
   inputs.tiers = {{{s.host_cache, s.host_cache_bandwidth, s.host_cache_latency},
                    {s.remote_cache, s.remote_cache_bandwidth, s.remote_cache_latency}}};
   inputs.job.precision = s.precision;
-  inputs.job.formats = {s.weight_format, s.kv_format, s.attention_precision};
+  inputs.job.formats = {s.weight_format, s.kv_format, s.attention_precision, s.quantized};
   return BuiltPool::build(std::move(inputs));
 }
 

@@ -120,21 +120,29 @@ double matrix_rate(const Kernel& kernel, const Accelerator& a, double peak) {
          (is_split ? a.split_accumulation : 1.0);
 }
 
-// Grouped GEMMs of accelerators with 4-bit matrix units have an expert's rows on the narrow side of the tile, from 8 on
-// (the trtllm-gen kernels of FlashInfer and TensorRT-LLM).
-bool swaps_operands(const Accelerator& a) { return a.peak(hardware::Precision::fp4).value() > 0.0; }
+// Rows of the smallest tile of a kernel. Grouped GEMMs of NVIDIA GPUs with 4-bit matrix units have an expert's rows on
+// the narrow side of the tile, from 8 on (the trtllm-gen kernels of FlashInfer and TensorRT-LLM); those of AMD GPUs sort
+// rows into blocks of 32 (BLOCK_SIZE_M of AITER's fused_moe.py, and the instances of its CK kernels).
+std::int64_t fewest_rows(const Kernel& kernel, const Accelerator& a) {
+  constexpr std::int64_t kAiterBlock = 32;
+  if (kernel.weight_only) { return 1; }
+  if (kernel.grouped && a.maker == "AMD") { return kAiterBlock; }
+  if (kernel.grouped && a.peak(hardware::Precision::fp4).value() > 0.0) { return 1; }
+  return kTiles.back().m;
+}
 
 double gemm_seconds(const Kernel& kernel, const Accelerator& a, double peak) {
   if (kernel.flops.value() <= 0.0) { return 0.0; }
   const std::int64_t cores = std::max<std::int64_t>(a.cores, 1);
+  const std::int64_t fewest = fewest_rows(kernel, a);
   const double rate = matrix_rate(kernel, a, peak);
   double best = std::numeric_limits<double>::infinity();
   const auto offer = [&](const Tile& tile) {
     best = std::min(best, tiled_seconds(kernel, tile, cores, rate, memory_rate(a)));
   };
   for (const Tile& tile : kTiles) { offer(tile); }
-  if (kernel.weight_only || (kernel.grouped && swaps_operands(a))) {
-    for (const Tile& tile : kTilesOfFewRows) { offer(tile); }
+  for (const Tile& tile : kTilesOfFewRows) {
+    if (tile.m >= fewest) { offer(tile); }
   }
   return best * (1.0 + a.power_slowdown * best / (best + kPowerTime));
 }

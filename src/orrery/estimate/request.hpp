@@ -38,6 +38,7 @@ struct Request : parallel::PartialPlan {
   std::optional<hardware::StorageFormat> weight_format;    // not given: weight_elements()
   std::optional<hardware::CacheFormat> kv_format;          // inference only; not given: the stack's default
   std::optional<hardware::Precision> attention_precision;  // not given: that of GEMM inputs, at least 16 bits
+  workload::Quantized quantized = workload::Quantized::all;  // inference only
   std::optional<std::int64_t> prompt, generate, batch;     // inference only
   std::int64_t lora = 0;
   workload::Adapter::Targets lora_targets = workload::Adapter::Targets::attention;

@@ -325,10 +325,11 @@ class SliceLowering {
     const Bytes trained = context_.job().is_inference() ? untrained : context_.weight_element;
     PartSizes sizes;
     for (const auto& op : operators) {
+      const Bytes stored = op.left_out ? context_.end_element : trained;
       (op.expert ? sizes.expert : sizes.dense) += op.parameters;
       if (op.parameters > 0) { sizes.tensors.add(tensors_of(op), 1.0); }
       (op.expert ? sizes.frozen_expert : sizes.frozen) += op.frozen;
-      (op.expert ? sizes.expert_bytes : sizes.dense_bytes) += op.parameters * trained + op.frozen * untrained;
+      (op.expert ? sizes.expert_bytes : sizes.dense_bytes) += op.parameters * stored + op.frozen * untrained;
       sizes.in_place.weights += op.in_place.weights;
       sizes.in_place.state += op.in_place.state;
       sizes.in_place.gradients += op.in_place.gradients;

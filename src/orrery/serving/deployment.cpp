@@ -127,6 +127,7 @@ Result<void> BuiltPool::add_price() {
   job.task = parallel::Task::inference;
   job.pads_heads = in.stack.pads_heads;
   job.replicates_tokens = in.stack.dispatch.replicated_tokens;
+  job.formats.wide_absorption = in.settings.wide_absorption && in.cluster.accelerator.maker == "NVIDIA";
   job.global_batch = in.degrees.attention_dp;
   job.prompt = 1;
   job.generate = 2;
@@ -144,7 +145,7 @@ Result<void> BuiltPool::add_price() {
                    in.settings.expert_math_rate, in.settings.expert_math_rate_of,
                    in.settings.expert_weight_only_math_rate, in.settings.expert_latency, in.settings.overlap_branches,
                    in.settings.draft_host, in.settings.sequence_host, in.settings.max_batched_tokens,
-                   in.settings.routes_padding});
+                   in.settings.routes_padding, slowdown_of_age(in.settings)});
   return {};
 }
 

@@ -17,6 +17,7 @@ using serving::EngineSettings;
 namespace {
 
 constexpr std::int64_t kMostOfAStep = 1'000'000'000, kMostBlocks = 1'000'000'000'000;
+constexpr double kMostAge = 24.0;    // months: no measurement is older
 constexpr Seconds kMostHost(10.0);   // of the host, for one of what it does
 constexpr Seconds kMostWait(100.0);  // of a request
 
@@ -56,6 +57,15 @@ void add_prices(Record<EngineSettings>& record) {
       .optional("overlap_branches", &E::overlap_branches,
                 "on NVIDIA GPUs, shared experts run on a second stream with the routed ones, and latent attention's "
                 "down-projection of keys and values with that of queries: their latency is hidden")
+      .optional("wide_absorption", &E::wide_absorption,
+                "on NVIDIA GPUs, decode steps of latent attention multiply the weights that they absorb in 16 bits, "
+                "though they are stored in 8")
+      .optional("software_age", &E::software_age,
+                "months that the engine's software is older than that of June 2026, which profiles describe",
+                {.min = 0.0, .max = kMostAge})
+      .optional("age_slowdown", &E::age_slowdown,
+                "of models with experts: part by which decode iterations take longer for each month of software_age",
+                {.min = 0.0, .max = 0.2})
       .optional("sequence_host", &E::sequence_host,
                 "host time for each sequence of an iteration (sampler, scheduler) that the device waits for",
                 {.max = kMostHost})
@@ -197,6 +207,10 @@ double tokens_per_step(const EngineSettings& settings) {
     tokens += reached;
   }
   return tokens;
+}
+
+double slowdown_of_age(const EngineSettings& settings) {
+  return std::pow(1.0 + settings.age_slowdown, settings.software_age);
 }
 
 Seconds stream_time(const EngineSettings& settings) {

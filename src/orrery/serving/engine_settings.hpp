@@ -69,6 +69,9 @@ struct EngineSettings {
   std::optional<double> expert_weight_only_math_rate;  // see its help; none: expert_math_rate
   Seconds expert_latency;                              // of a grouped GEMM, besides the latency of a kernel
   bool overlap_branches = false;                       // see its help
+  bool wide_absorption = false;                        // see its help
+  double software_age = 0.0;                           // months; see its help
+  double age_slowdown = 0.0;                           // of a month; see its help
   Seconds prompt_host;                                 // to tokenise a token of a prompt, before the queue
   std::int64_t tokenizer_batch = 1;                    // prompts that are tokenised at the same time
   Seconds token_host;                // to detokenise and send tokens of a sequence, while the engine runs on
@@ -84,6 +87,9 @@ struct EngineSettings {
 
 // Mean number of tokens of a decode iteration: accepted drafts and one more.
 [[nodiscard]] double tokens_per_step(const EngineSettings& settings);
+
+// Time of a decode iteration of a model with experts relative to that with software of age 0.
+[[nodiscard]] double slowdown_of_age(const EngineSettings& settings);
 
 // Time of the server for a token: it sends those of an iteration together, and at least `stream_interval`.
 [[nodiscard]] Seconds stream_time(const EngineSettings& settings);

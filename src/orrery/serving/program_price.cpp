@@ -99,6 +99,7 @@ ProgramPrice::ProgramPrice(const workload::Model& model, const hardware::Cluster
       job_(job),
       plan_(plan),
       options_(options),
+      slowdown_(model.has_experts() ? options.decode_slowdown : 1.0),
       fabric_(cluster, stack.transfers),
       collectives_(fabric_),
       lowerer_(model, cluster, stack) {
@@ -297,9 +298,9 @@ Seconds ProgramPrice::padding_of(std::int64_t rows, std::int64_t size, std::int6
 Seconds ProgramPrice::draft_time(std::int64_t rows, std::int64_t size) {
   const Table& t = table(size);
   const double part = options_.draft_layers / static_cast<double>(model_.layers);
-  Seconds time = t.decode - padding_of(rows, size, 1);
+  Seconds time = slowdown_ * (t.decode - padding_of(rows, size, 1));
   if (!is_captured(rows)) { time = std::max(time, launches(t)); }
-  return part * time + t.head;
+  return part * time + slowdown_ * t.head;
 }
 
 DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
@@ -310,9 +311,12 @@ DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
   const auto of_token = [&](Ticks step) {
     return options_.drafts == 0 ? step : std::llround(static_cast<double>(step) / options_.tokens_per_step);
   };
+  const auto of_device = [&](Ticks step) {
+    return of_token(slowdown_ == 1.0 ? step : std::llround(slowdown_ * static_cast<double>(step)));
+  };
   DecodeLine line;
-  line.per_token = of_token(core.per_token);
-  line.at = of_token(core.low + ticks_of(t.decode + t.head - padding_of(rows, size, width))) +
+  line.per_token = of_device(core.per_token);
+  line.at = of_device(core.low + ticks_of(t.decode + t.head - padding_of(rows, size, width))) +
             line.per_token * (contexts - core.begin);
   line.last = core.last;
   if (!is_captured(rows)) { line = at_least(line, contexts, of_token(ticks_of(launches(t)))); }
@@ -332,6 +336,7 @@ DecodeParts ProgramPrice::decode_parts(std::int64_t sequences, std::int64_t cont
   DecodeParts parts = table(width * size).parts;
   parts.gemms -= padding_of(rows, size, width);
   parts.attention += Seconds(seconds_of(core_line(sequences, contexts).at(contexts)));
+  parts = parts * slowdown_;
   if (options_.drafts > 0) {
     parts.drafts = real(options_.drafts) * draft_time(rows, size);
     parts = parts * (1.0 / options_.tokens_per_step);

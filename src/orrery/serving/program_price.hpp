@@ -55,6 +55,7 @@ struct PriceOptions {
   Seconds sequence_host;          // of the host, for each sequence that gets a token
   std::int64_t most_tokens = std::numeric_limits<std::int64_t>::max();  // of a rank in an iteration with prompts
   bool routes_padding = false;  // rows that pad a decode step to a captured size use experts as tokens do
+  double decode_slowdown = 1.0;  // of the device in decode iterations of models with experts: older software
 };
 
 // Where the time of a decode iteration goes. Of one token, where drafts make an iteration generate several.
@@ -164,6 +165,7 @@ class ProgramPrice final : public StepPrice {
   parallel::Job job_;
   parallel::Plan plan_;
   PriceOptions options_;
+  double slowdown_ = 1.0;  // of the device in decode iterations
   network::Fabric fabric_;
   network::PriceCache collectives_;
   parallel::Lowerer lowerer_;

@@ -7,6 +7,7 @@
 #include "orrery/core/integers.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/hardware/records.hpp"
+#include "orrery/parallel/names.hpp"
 
 namespace orrery::config {
 
@@ -29,6 +30,10 @@ void add_deployment(Record<Scenario>& record) {
       .optional("weight_format", &S::weight_format, "format of stored weights; default: that of GEMM inputs")
       .optional("kv_format", &S::kv_format, "format of the KV cache; default: the stack's")
       .optional("attention_precision", &S::attention_precision, "number format of the inputs of attention's GEMMs")
+      .optional("quantized", &S::quantized,
+                "layers with formats of less than 16 bits; the others keep 16, as those that a checkpoint's "
+                "quantisation leaves out: all, but-qkv (projections to queries, keys and values), but-attention (all "
+                "projections of attention), or experts (routed experts alone)")
       .optional("engine", &S::engine, "profile of the inference engine, by name or YAML", {.nonempty = true})
       .optional("stack", &S::stack, "software-stack profile of its kernels; default: the engine's")
       .optional("tp", &S::tp, "tensor-parallel degree of an engine", {.min = 1, .max = kMostDegree})
@@ -444,6 +449,11 @@ std::vector<Diagnostic> problems(const Scenario& scenario) {
     wrong("--rate", "is missing; give a load: --rate, --concurrency or --trace; for example --rate 8");
   }
   check_deployment_effects(scenario, found);
+  const bool is_narrow = hardware::element_size(scenario.precision) < Bytes(2.0) ||
+                         (scenario.weight_format && hardware::element_size(*scenario.weight_format) < Bytes(2.0));
+  if (scenario.quantized != workload::Quantized::all && !is_narrow) {
+    wrong("--quantized", "has no effect: no format has less than 16 bits; give --precision or --weight-format");
+  }
   check_load_effects(scenario, found);
   check_trace(scenario, found);
   if (scenario.rate && scenario.concurrency) {

@@ -12,6 +12,7 @@
 #include "orrery/serving/fleet.hpp"
 #include "orrery/serving/load.hpp"
 #include "orrery/serving/stage.hpp"
+#include "orrery/workload/operators.hpp"
 
 namespace orrery::serving {
 
@@ -29,6 +30,7 @@ struct Scenario {
   std::optional<hardware::StorageFormat> weight_format;
   std::optional<hardware::CacheFormat> kv_format;
   std::optional<hardware::Precision> attention_precision;
+  workload::Quantized quantized = workload::Quantized::all;
   std::string engine = "vllm-v1", stack;
   std::int64_t tp = 1, pp = 1, ep = 1, attention_dp = 1;
   std::optional<std::int64_t> replicas, devices;

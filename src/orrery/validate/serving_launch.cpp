@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "orrery/validate/serving_software.hpp"
 #include "orrery/validate/spelling.hpp"
 
 namespace orrery::validate {
@@ -284,6 +285,9 @@ bool is_of_inferencex(const ServingRow& row) {
 
 void set_launch(const ServingRow& row, std::string_view pool, const serving::Degrees& degrees,
                 serving::EngineSettings& settings, std::optional<bool>& narrow_cache) {
+  settings.software_age = software_age_of(row);
+  // TensorRT-LLM multiplies absorbed weights in fp8 on Hopper, and in bf16 on Blackwell (fp8_block_scaling_bmm_out).
+  if (settings.name == "tensorrt-llm" && !is_blackwell(row)) { settings.wide_absorption = false; }
   if (is_of_aiconfigurator(row)) { set_aiconfigurator(row, settings); }
   if (row.family == "splitwise_perf") { set_vllm_2023(row, settings); }
   set_dstack(row, settings);

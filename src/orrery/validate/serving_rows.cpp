@@ -13,6 +13,7 @@
 #include "orrery/validate/formats.hpp"
 #include "orrery/validate/pool_recipes.hpp"
 #include "orrery/validate/serving_launch.hpp"
+#include "orrery/validate/serving_software.hpp"
 #include "orrery/validate/spelling.hpp"
 #include "orrery/workload/catalogue.hpp"
 
@@ -260,6 +261,7 @@ class RowRun {
     }
     inputs.job.precision = *precision;
     inputs.job.formats.weights = stored_format(row_.precision, *precision);
+    inputs.job.formats.quantized = quantized_of(row_);
     inputs.degrees = degrees;
     if (row_.load_kind == "static_batch" || row_.load_kind == "burst") {
       inputs.settings.prompt_host = inputs.settings.token_host = {};

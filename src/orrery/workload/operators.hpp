@@ -126,6 +126,7 @@ struct Operator {
   Matrices matrices;        // of these, matrices
   double frozen = 0;        // weights in this slice that are not trained (under an adapter)
   bool expert = false;      // weights of routed experts, which are replicated over other ranks than dense ones
+  bool left_out = false;    // of the quantisation: weights are stored in 16 bits
   InPlaceWeights in_place;  // in addition
   Bytes converted;          // copy of stored weights that a kernel writes in the GEMM's format before the GEMM
 
@@ -163,11 +164,22 @@ struct Adapter {
   friend bool operator==(const Adapter&, const Adapter&) = default;
 };
 
+// Layers whose weights and GEMM inputs have a format of less than 16 bits. The others keep 16: the modules that the
+// quantisation of a checkpoint leaves out.
+enum class Quantized : std::uint8_t {
+  all,
+  but_qkv,        // all but attention's projections to queries, keys and values
+  but_attention,  // all but attention's projections
+  experts,        // routed experts alone
+};
+
 // Formats of storage and of attention, where they are not those that follow from the format of GEMM inputs.
 struct Formats {
   std::optional<hardware::StorageFormat> weights;  // that are not trained; formats of less than 16 bits: of layers only
   std::optional<hardware::CacheFormat> cache;      // keys and values
   std::optional<hardware::Precision> attention;    // inputs of attention's GEMMs
+  Quantized quantized = Quantized::all;            // inference only
+  bool wide_absorption = false;  // latent attention: a decode step multiplies the weights that it absorbs in 16 bits
 
   friend bool operator==(const Formats&, const Formats&) = default;
 };

@@ -107,6 +107,7 @@ Operator linear_gemms(const Sizes& z, const Linear& l) {
   op.name = l.names.base;
   op.tag = l.tag;
   op.expert = l.expert;
+  op.left_out = l.left_out;
   op.forward =
       linear_gemm(shape, m, l.n, l.k, volume, (l.rows * k + l.groups_read * weight) * input + l.rows * n * output);
   op.backward_input = linear_gemm(shape, m, l.k, l.n, volume,
@@ -127,6 +128,19 @@ Operator linear_gemms(const Sizes& z, const Linear& l) {
   }
   read_stored_weights(op, z, l, input);
   return op;
+}
+
+// Whether the quantisation leaves out a GEMM.
+bool is_left_out(const Sizes& z, const Linear& l) {
+  const bool attends =
+      l.tag == OperatorTag::attention_projection || l.tag == OperatorTag::attention_up_projection;
+  switch (z.quantized) {
+    case Quantized::all: return false;
+    case Quantized::but_qkv: return attends && !l.leaves_attention;
+    case Quantized::but_attention: return attends;
+    case Quantized::experts: return !l.expert;
+  }
+  return false;
 }
 
 // One factor of an adapter: X[rows, k] times [k, n] for every group, in the wide precision. `kept`: elements of X, made
@@ -210,6 +224,8 @@ Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& sl
   z.precision = slice.precision;
   z.wide = z.matrix_element < kNarrowestActivation ? hardware::Precision::bf16 : slice.precision;
   z.attention = slice.formats.attention.value_or(z.wide);
+  z.quantized = slice.formats.quantized;
+  z.wide_absorption = slice.formats.wide_absorption;
   if (slice.precision == hardware::Precision::fp8) { z.scales = stack.fp8_recipe; }
   z.adapter_rank = z.training ? slice.adapter.rank : 0;
   z.adapts_all = slice.adapter.targets == Adapter::Targets::all;
@@ -239,6 +255,12 @@ Kernel stream(double bytes, int launches) {
 }
 
 void append_linear(std::vector<Operator>& list, const Sizes& z, const Linear& l) {
+  if (!l.wide && is_left_out(z, l)) {
+    Linear wide = l;
+    wide.wide = wide.left_out = true;
+    append_linear(list, z, wide);
+    return;
+  }
   const bool adapts = z.frozen() && l.adapted;
   const std::int64_t r = z.adapter_rank;
   if (adapts) {

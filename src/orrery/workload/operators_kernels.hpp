@@ -48,6 +48,8 @@ struct Sizes {
       hardware::Precision::bf16;  // of scans and of the head: bf16 when the precision is narrower than two bytes
   hardware::Precision attention = hardware::Precision::bf16;  // of attention: `wide`, unless a format is given
   std::optional<hardware::Fp8Recipe> scales;                  // of a layer's GEMMs in fp8
+  Quantized quantized = Quantized::all;                       // GEMMs in `precision`; the others are in `wide`
+  bool wide_absorption = false;                               // absorbed weights are in `wide`, too
   std::int64_t adapter_rank = 0;                              // r; 0: no adapter
   bool adapts_all = false;                                    // adapters also for the GEMMs of the MLP and of experts
 
@@ -92,6 +94,8 @@ struct Linear {
   double bias = 0;                             // elements
   bool adapted = false;                        // gets an adapter when the slice has a rank for one
   bool wide = false;                           // in the wide precision
+  bool left_out = false;                       // wide because quantisation leaves it out
+  bool leaves_attention = false;               // attention's projection of its output
   bool expert = false;                         // weights of routed experts
   bool adapter = false;                        // weights of an adapter, which are trained
   double output = 0;                           // bytes of an element of Y; 0: as every activation

@@ -57,6 +57,7 @@ Linear per_head(const Linear::Names& names, const Sizes& z, std::int64_t n, std:
   Linear l = up_projection(names, z.whole(z.heads), n, k, 0.0);
   l.groups = z.heads;
   l.groups_read = real(z.heads);
+  l.wide = z.wide_absorption;
   return l;
 }
 
@@ -147,6 +148,7 @@ void append_latent_attention(std::vector<Operator>& list, const Model& model, co
   Linear output = projection(kLatentOutput, z.tokens, z.hidden, width, z.whole(width));
   output.input_from = OperatorTag::residual;  // replaying the core alone keeps its output
   output.input_element = z.shared_output;
+  output.leaves_attention = true;
   append_linear(list, z, output);
 }
 
