@@ -17,10 +17,10 @@ namespace orrery::cli {
 namespace {
 
 constexpr std::array<std::string_view, 23> kJobFields = {
-    "model",      "as",           "cluster",      "devices",       "stack",     "semantics",
-    "task",       "global_batch", "seq",          "precision",     "prompt",    "generate",
-    "batch",      "lora",         "lora_targets", "weight_format", "kv_format", "attention_precision",
-    "quantized",  "fp8_recipe", "optimizer",    "images",       "image_size"};
+    "model",     "as",           "cluster",      "devices",       "stack",     "semantics",
+    "task",      "global_batch", "seq",          "precision",     "prompt",    "generate",
+    "batch",     "lora",         "lora_targets", "weight_format", "kv_format", "attention_precision",
+    "quantized", "fp8_recipe",   "optimizer",    "images",        "image_size"};
 
 constexpr std::string_view kInferenceExample =
     "--model llama-3.1-70b --cluster dgx-h100 --devices 8 --task inference --prompt 2048 --generate 256 --batch 64";

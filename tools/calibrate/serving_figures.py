@@ -35,6 +35,7 @@ MOST = math.log(2.0)
 # Engines, keys, values of each key.
 FIGURES = [
     (ENGINES, ("expert_rate", "expert_math_rate"), (("0.55", "0.65", "0.75", "0.85", "1"), ("0.16", "0.2", "0.24", "0.28", "0.4"))),
+    (ENGINES, ("expert_latency",), (("0 s", "0.5 us", "1 us", "1.5 us", "2 us", "3 us"),)),
     (("vllm-v1",), ("expert_layer_host",), (("0.4 ms", "0.6 ms", "0.8 ms", "1.1 ms"),)),
     (("vllm-v1",), ("expert_parallel_layer_host",), (("0.6 ms", "1.5 ms", "2 ms", "2.5 ms", "3 ms"),)),
     (("sglang",), ("expert_layer_host",), (("1 ms", "1.4 ms", "1.8 ms", "2.4 ms"),)),  # not of machines in serving_launch.cpp
@@ -43,7 +44,7 @@ FIGURES = [
     (("sglang",), ("draft_host",), (("0 s", "0.05 ms", "0.1 ms", "0.15 ms", "0.2 ms"),)),
     (ENGINES, ("token_host", "sequence_host"), (("40 us", "50 us", "60 us"), ("0 s", "10 us", "15 us", "20 us", "25 us"))),
     (ENGINES, ("request_overhead",), (("10 ms", "15 ms", "20 ms", "25 ms", "30 ms"),)),
-    (ENGINES, ("age_slowdown",), (("0", "0.005", "0.01", "0.015", "0.02", "0.03"),)),
+    *[((engine,), ("age_slowdown",), (("0", "0.005", "0.01", "0.015", "0.02", "0.03", "0.04", "0.05"),)) for engine in ENGINES],
     (("vllm-v0",), ("step_host",), (("6 ms", "9 ms", "12 ms", "16 ms"),)),
 ]
 

@@ -122,6 +122,23 @@ TEST(KernelCost, weight_only_kernels_have_tiles_of_few_rows) {
               1e-12);
 }
 
+// An expert's rows: up to 32 take as long as 32 on AMD GPUs, up to 64 as 64 where there are no kernels of fewer rows.
+TEST(KernelCost, grouped_kernels_of_amd_gpus_have_blocks_of_32_rows) {
+  Accelerator amd = round_accelerator(), other = amd;
+  amd.maker = "AMD";
+  const auto compute = [](const Accelerator& a, std::int64_t rows, bool grouped) {
+    Kernel kernel = gemm(100, rows, 256, 8192);
+    kernel.grouped = grouped;
+    return kernel_cost(kernel, a).compute;
+  };
+  EXPECT_EQ(compute(amd, 1, true), compute(amd, 32, true));
+  EXPECT_LT(compute(amd, 32, true), compute(amd, 33, true));
+  EXPECT_LT(compute(amd, 1, true), compute(other, 1, true));
+  EXPECT_EQ(compute(other, 1, true), compute(other, 64, true));
+  EXPECT_EQ(compute(amd, 1, false), compute(other, 1, false));
+  EXPECT_EQ(compute(amd, 4096, true), compute(other, 4096, true));
+}
+
 TEST(KernelCost, weight_only_kernels_never_take_longer) {
   for (std::int64_t rows = 1; rows <= 4096; rows *= 2) {
     Kernel kernel = gemm(1, rows, 8192, 8192);

@@ -242,7 +242,7 @@ std::vector<Diagnostic> format_problems(const Request& request) {
           "inference only: training uses one format for all layers");
   const bool is_narrow = hardware::element_size(request.precision) < Bytes(2.0) ||
                          (request.weight_format && hardware::element_size(*request.weight_format) < Bytes(2.0));
-  require(is_narrow || request.quantized == workload::Quantized::all, "--quantized",
+  require(is_narrow || !is_inference || request.quantized == workload::Quantized::all, "--quantized",
           "has no effect: no format has less than 16 bits; give --precision or --weight-format");
   if (request.weight_format && !is_inference && request.lora == 0) {
     const auto trained = trained_format(request.precision);

@@ -280,6 +280,22 @@ TEST(Request, formats_of_storage_need_weights_that_are_not_trained_and_a_cache) 
   EXPECT_TRUE(problems(request).empty());  // as trained weights are stored anyway
 }
 
+TEST(Request, layers_that_are_not_quantised_need_a_format_and_inference) {
+  Request request;
+  request.quantized = workload::Quantized::experts;
+  request.precision = hardware::Precision::fp8;
+  EXPECT_THAT(texts_of(problems(request)),
+              ElementsAre("--quantized: inference only: training uses one format for all layers"));
+  request.task = parallel::Task::inference;
+  EXPECT_TRUE(problems(request).empty());
+  request.precision = hardware::Precision::bf16;
+  EXPECT_THAT(texts_of(problems(request)),
+              ElementsAre("--quantized: has no effect: no format has less than 16 bits; give --precision or "
+                          "--weight-format"));
+  request.weight_format = hardware::StorageFormat::int4;
+  EXPECT_TRUE(problems(request).empty());
+}
+
 TEST(Request, scales_of_fp8_need_fp8) {
   Request request;
   request.fp8_recipe = hardware::Fp8Recipe::block;
@@ -373,6 +389,7 @@ Request any_request() {
   r.weight_format = maybe(static_cast<hardware::StorageFormat>(choice(8)));
   r.kv_format = maybe(static_cast<hardware::CacheFormat>(choice(5)));
   r.attention_precision = maybe(hardware::Precision::fp8);
+  r.quantized = static_cast<workload::Quantized>(choice(4));
   r.fp8_recipe = maybe(static_cast<hardware::Fp8Recipe>(choice(3)));
   r.optimizer = maybe(static_cast<hardware::OptimizerKind>(choice(4)));
   r.bucket = maybe(4e7);

@@ -166,6 +166,7 @@ void add_estimate(Node& json, const results::Estimate& estimate) {
   add_given("weight_format", estimate.weight_format);
   add_given("kv_format", estimate.kv_format);
   add_given("attention_precision", estimate.attention_precision);
+  add_given("quantized", estimate.quantized);
   add_given("fp8_recipe", estimate.fp8_recipe);
   add_given("optimizer", estimate.optimizer);
   add_given("padding", estimate.padding);

@@ -41,6 +41,7 @@ std::string job_header(const results::Estimate& estimate, TextStyle style) {
   if (!estimate.weight_format.empty()) { work += fmt::format(", {} weights", estimate.weight_format); }
   if (!estimate.kv_format.empty()) { work += fmt::format(", {} KV cache", estimate.kv_format); }
   if (!estimate.attention_precision.empty()) { work += fmt::format(", {} attention", estimate.attention_precision); }
+  if (!estimate.quantized.empty()) { work += fmt::format(", quantized: {}", estimate.quantized); }
   if (!estimate.optimizer.empty()) { work += fmt::format(", {}", estimate.optimizer); }
   work += fmt::format(", stack {}", estimate.stack);
   if (estimate.lora > 0) { work += fmt::format(", LoRA rank {}", estimate.lora); }

@@ -165,9 +165,9 @@ struct StageNodes {
 
 struct Estimate {
   std::string model, cluster, stack, precision;
-  std::string weight_format, kv_format, attention_precision;  // empty: not given
-  std::string fp8_recipe;                                     // of jobs in fp8
-  std::string optimizer;                                      // empty: adam
+  std::string weight_format, kv_format, attention_precision, quantized;  // empty: not given
+  std::string fp8_recipe;                                                // of jobs in fp8
+  std::string optimizer;                                                 // empty: adam
   std::string padding;        // "40 heads padded to 48 (+20 % of attention's work)"; empty: nothing is padded
   bool samples_only = false;  // recommenders: a sample is not a sequence of tokens
   std::string task;           // "pretrain", "finetune", "inference"

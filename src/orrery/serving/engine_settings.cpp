@@ -21,8 +21,8 @@ constexpr double kMostAge = 24.0;    // months: no measurement is older
 constexpr Seconds kMostHost(10.0);   // of the host, for one of what it does
 constexpr Seconds kMostWait(100.0);  // of a request
 
-// Times and rates, which the program's prices do not have.
-void add_prices(Record<EngineSettings>& record) {
+// Of kernels and their launches, which the program's prices do not have.
+void add_kernels(Record<EngineSettings>& record) {
   using E = EngineSettings;
   record.optional("step_host", &E::step_host, "host time of an iteration that the device waits for", {.max = kMostHost})
       .optional("layer_host", &E::layer_host,
@@ -65,7 +65,13 @@ void add_prices(Record<EngineSettings>& record) {
                 {.min = 0.0, .max = kMostAge})
       .optional("age_slowdown", &E::age_slowdown,
                 "of models with experts: part by which decode iterations take longer for each month of software_age",
-                {.min = 0.0, .max = 0.2})
+                {.min = 0.0, .max = 0.2});
+}
+
+// Of hosts and transfers.
+void add_hosts(Record<EngineSettings>& record) {
+  using E = EngineSettings;
+  record
       .optional("sequence_host", &E::sequence_host,
                 "host time for each sequence of an iteration (sampler, scheduler) that the device waits for",
                 {.max = kMostHost})
@@ -179,7 +185,8 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
                   "rows that pad a decode step to the size of a graph are sent to experts as tokens are; else they use "
                   "no experts");
     add_waits(fields);
-    add_prices(fields);
+    add_kernels(fields);
+    add_hosts(fields);
     fields.optional("sources", &E::sources, "figure: where it was read").check([](const E& settings) {
       return hardware::unknown_precision("expert_math_rate_of", settings.expert_math_rate_of);
     });

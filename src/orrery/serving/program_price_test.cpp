@@ -21,7 +21,8 @@ struct Built {
 };
 
 // An engine of a catalogue model on nodes of 8 H100.
-std::unique_ptr<Built> built(const std::string& model, EngineSettings settings, const Degrees& degrees) {
+std::unique_ptr<Built> built(const std::string& model, EngineSettings settings, const Degrees& degrees,
+                             const parallel::Job& job = {}) {
   auto built = std::make_unique<Built>();
   hardware::Catalogue catalogue(ORRERY_SOURCE_DATA_DIR);
   built->model = std::move(*workload::load_model(ORRERY_SOURCE_DATA_DIR, model, {}));
@@ -32,6 +33,7 @@ std::unique_ptr<Built> built(const std::string& model, EngineSettings settings, 
   inputs.stack = std::move(*catalogue.stack(settings.stack));
   inputs.settings = std::move(settings);
   inputs.degrees = degrees;
+  inputs.job = job;
   auto pool = BuiltPool::build(std::move(inputs));
   EXPECT_TRUE(pool) << pool.error().text();
   built->pool = std::move(*pool);
@@ -96,6 +98,41 @@ TEST(ProgramPrice, one_expert_a_rank_has_the_kernel_of_several) {
     return seconds_of(engine->pool->price().decode(64, 64 * 1000).at);
   };
   EXPECT_NEAR(time_with(8) / time_with(4), 1.0, 0.03);
+}
+
+// Older software of models with experts: what the device does in a decode step takes longer, the host does not.
+TEST(ProgramPrice, older_software_decodes_models_with_experts_more_slowly) {
+  EngineSettings now = profile("sglang"), older = now;
+  now.age_slowdown = older.age_slowdown = 0.02;
+  older.software_age = 10.0;
+  const auto parts = [](const char* model, const EngineSettings& settings) {
+    return built(model, settings, degrees_of(1, 1, 1))->pool->price().decode_parts(16, 16 * 1000);
+  };
+  const double slower = std::pow(1.02, 10.0);
+  const DecodeParts first = parts("qwen3-30b-a3b", now), second = parts("qwen3-30b-a3b", older);
+  EXPECT_NEAR(second.gemms / first.gemms, slower, 1e-9);
+  EXPECT_NEAR(second.attention / first.attention, slower, 1e-9);
+  EXPECT_NEAR(second.host.value(), first.host.value(), 1e-9);
+  EXPECT_NEAR(parts("llama-3.1-8b", older).sum().value(), parts("llama-3.1-8b", now).sum().value(), 1e-12);
+}
+
+// Weights of routed experts alone in 4 bits: the others take what they take in 16.
+TEST(ProgramPrice, weights_that_are_not_quantised_take_16_bits) {
+  const auto weights = [](std::optional<hardware::StorageFormat> format, workload::Quantized quantized) {
+    parallel::Job job;
+    job.formats.weights = format;
+    job.formats.quantized = quantized;
+    return built("qwen3-30b-a3b", profile("vllm-v1"), degrees_of(4, 1, 1), job)->pool->memory().weights.value();
+  };
+  using workload::Quantized;
+  const auto int4 = hardware::StorageFormat::int4;
+  const double wide = weights({}, Quantized::all), narrow = weights(int4, Quantized::all);
+  const double experts = 48.0 * 128 * 3 * 2048 * 768 / 4, saved = 2.0 - hardware::element_size(int4).value();
+  const double router = 48.0 * 128 * 2048;  // counted as the layers' GEMMs are
+  EXPECT_NEAR(wide - weights(int4, Quantized::experts), saved * experts, 1.1 * saved * router);
+  const double attention = 48.0 * (2.0 * 32 + 2.0 * 4) * 128 * 2048 / 4;
+  EXPECT_NEAR(weights(int4, Quantized::but_attention) - narrow, saved * attention, 1e-6 * wide);
+  EXPECT_NEAR(weights(int4, Quantized::but_qkv) - narrow, saved * attention * 40 / 72, 1e-6 * wide);
 }
 
 // Sequences that decode in an iteration with prompts: with drafts that are all accepted, the iteration generates four

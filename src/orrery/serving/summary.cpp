@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
@@ -136,6 +137,13 @@ void summarise_tiers(results::Serving& result, const std::vector<Pool>& pools, c
   }
 }
 
+// With drafts an iteration that only decodes has several steps of one token.
+std::int64_t iterations_of(const EngineTotals& totals, double tokens) {
+  const double steps = std::accumulate(totals.decodes.begin(), totals.decodes.end(), 0.0,
+                                       [](double sum, const DecodeUse& use) { return sum + use.steps; });
+  return totals.iterations - std::llround(steps * (1.0 - 1.0 / tokens));
+}
+
 void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, const FleetRun& run, double duration) {
   std::size_t engine = 0;
   for (std::size_t p = 0; p < pools.size(); ++p) {
@@ -145,7 +153,7 @@ void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, c
     for (std::int64_t i = 0; i < pools[p].replicas; ++i) {
       const EngineTotals& totals = run.engines[engine++];
       pool.kv_peak = std::max(pool.kv_peak, static_cast<double>(totals.peak_blocks) / blocks);
-      pool.iterations += totals.iterations;
+      pool.iterations += iterations_of(totals, tokens_per_step(*pools[p].settings));
       busy += totals.busy_s;
       prefill += totals.prefill_s;
       held += totals.block_integral;

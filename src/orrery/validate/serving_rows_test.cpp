@@ -11,6 +11,7 @@
 #include "orrery/estimate/spread.hpp"
 #include "orrery/validate/pool_recipes.hpp"
 #include "orrery/validate/serving_launch.hpp"
+#include "orrery/validate/serving_software.hpp"
 
 namespace orrery::validate::serving_rows_test {
 namespace {
@@ -44,6 +45,39 @@ TEST(served, old_vllm_cuts_prompts_where_an_iteration_has_512_tokens) {
   const auto running = [](const results::Serving& s) { return s.output_tokens_per_s * s.tpot.mean; };
   EXPECT_NEAR(running(*cut), 102.0, 25.0);  // the start and the end of the run have fewer
   EXPECT_GT(running(*whole), 200.0);
+}
+
+TEST(served, checkpoints_quantise_what_their_cards_say) {
+  ServingRow row;
+  const auto of = [&](const char* model, const char* precision, const char* gpu) {
+    row.model_key = model;
+    row.precision = precision;
+    row.gpu_type = gpu;
+    return quantized_of(row);
+  };
+  using workload::Quantized;
+  EXPECT_EQ(of("deepseek-r1", "fp4", "B200"), Quantized::but_qkv);
+  EXPECT_EQ(of("deepseek-r1", "fp4", "MI355X"), Quantized::but_attention);
+  EXPECT_EQ(of("deepseek-r1", "fp8", "MI300X"), Quantized::all);
+  EXPECT_EQ(of("gpt-oss-120b", "mxfp4", "H200-SXM"), Quantized::experts);
+  EXPECT_EQ(of("kimi-k2", "int4", "B200"), Quantized::experts);
+  EXPECT_EQ(of("llama-3.1-70b", "fp4", "B200"), Quantized::all);
+}
+
+TEST(served, software_is_as_old_as_its_row) {
+  ServingRow row;
+  const auto age = [&](const char* day) {
+    row.measured = day;
+    return software_age_of(row);
+  };
+  EXPECT_DOUBLE_EQ(age("2026-06-01"), 0.0);
+  EXPECT_DOUBLE_EQ(age("2026-08-20"), 0.0);
+  EXPECT_DOUBLE_EQ(age("20260401"), 2.0);
+  EXPECT_NEAR(age("2025-11-16"), 6.5, 0.02);
+  EXPECT_DOUBLE_EQ(age("2025-08"), 10.0);
+  EXPECT_DOUBLE_EQ(age("2023"), 12.0);
+  EXPECT_DOUBLE_EQ(age(""), 0.0);
+  EXPECT_DOUBLE_EQ(age("unknown"), 0.0);
 }
 
 // A run of AIConfigurator's evaluation: lengths are exact, ten prompts a client, all clients begin at once.

@@ -7,7 +7,7 @@ namespace orrery::validate {
 
 namespace {
 
-constexpr double kMonths = 12.0, kDays = 30.4;  // of a year, of a month
+constexpr double kMonths = 12.0, kDays = 30.4;        // of a year, of a month
 constexpr double kProfiles = 2026.0 * kMonths + 5.0;  // June 2026, in months
 constexpr double kMostAge = 12.0;  // of rows of models with experts: nothing is known of older software
 

@@ -132,8 +132,7 @@ Operator linear_gemms(const Sizes& z, const Linear& l) {
 
 // Whether the quantisation leaves out a GEMM.
 bool is_left_out(const Sizes& z, const Linear& l) {
-  const bool attends =
-      l.tag == OperatorTag::attention_projection || l.tag == OperatorTag::attention_up_projection;
+  const bool attends = l.tag == OperatorTag::attention_projection || l.tag == OperatorTag::attention_up_projection;
   switch (z.quantized) {
     case Quantized::all: return false;
     case Quantized::but_qkv: return attends && !l.leaves_attention;

@@ -298,5 +298,38 @@ TEST(ScanMixer, works_on_chunks) {
   EXPECT_EQ(step_volume(delta), 3.0 * 2 * 8 * 4);
 }
 
+// What quantisation leaves out keeps 16 bits: weights that are read, and the format of the GEMM.
+TEST(operators, layers_that_are_not_quantised_keep_16_bits) {
+  Model model = llama(1024, 16, 4, 4096);
+  model.experts.count = 8;
+  model.experts.active = 2;
+  model.experts.ffn = 512;
+  model.experts.shared_ffn = 256;
+  const auto precision_of = [&](Quantized quantized, std::string_view name) {
+    Slice s = slice(16, 1);
+    s.pass = Pass::decode;
+    s.context = 100;
+    s.precision = hardware::Precision::fp4;
+    s.formats.quantized = quantized;
+    const auto layer = layer_operators(model, hardware::Stack{}, s, layer_kind(model, 0));
+    const Operator& op = find(layer, name);
+    const double weights = op.parameters * hardware::element_size(op.forward.precision).value();
+    EXPECT_NEAR(op.forward.held.weights.value(), weights, 0.4 * weights) << name;  // not all experts have rows
+    EXPECT_EQ(op.left_out, op.forward.precision == hardware::Precision::bf16) << name;
+    return op.forward.precision;
+  };
+  const auto narrow = hardware::Precision::fp4, wide = hardware::Precision::bf16;
+  const std::vector<std::string_view> names = {"attention.qkv", "attention.output", "shared.in", "experts.in"};
+  const auto expect = [&](Quantized quantized, const std::vector<hardware::Precision>& expected) {
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      EXPECT_EQ(precision_of(quantized, names[k]), expected[k]) << names[k];
+    }
+  };
+  expect(Quantized::all, {narrow, narrow, narrow, narrow});
+  expect(Quantized::but_qkv, {wide, narrow, narrow, narrow});
+  expect(Quantized::but_attention, {wide, wide, narrow, narrow});
+  expect(Quantized::experts, {wide, wide, wide, narrow});
+}
+
 }  // namespace
 }  // namespace orrery::workload::test::operators_passes_test
