@@ -20,8 +20,8 @@
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/launch/launch.hpp"
 #include "orrery/launch/serving.hpp"
-#include "orrery/parallel/names.hpp"
 #include "orrery/report/serving_plan.hpp"
+#include "orrery/workload/records.hpp"
 
 namespace orrery::cli {
 
@@ -161,7 +161,7 @@ std::vector<std::string> simulated_only(const serving::Scenario& s) {
     add(true, "kv_format", hardware::name_of(*s.kv_format));
   }
   if (s.attention_precision) { add(true, "attention_precision", hardware::name_of(*s.attention_precision)); }
-  add(s.quantized != workload::Quantized::all, "quantized", config::enum_name(s.quantized));
+  if (s.quantized) { add(true, "quantized", config::enum_name(*s.quantized)); }
   add(!s.stack.empty() && s.stack != "sglang-deepep", "stack", s.stack);
   add(!s.prefill_cluster.empty(), "prefill_cluster", s.prefill_cluster);
   add(s.routing != serving::Routing::least_outstanding && s.routing != serving::Routing::round_robin, "routing",

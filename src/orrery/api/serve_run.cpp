@@ -53,7 +53,9 @@ Result<std::unique_ptr<BuiltPool>> pool_of(ServingInputs& shared, const Scenario
   inputs.tiers = {{{s.host_cache, s.host_cache_bandwidth, s.host_cache_latency},
                    {s.remote_cache, s.remote_cache_bandwidth, s.remote_cache_latency}}};
   inputs.job.precision = s.precision;
-  inputs.job.formats = {s.weight_format, s.kv_format, s.attention_precision, s.quantized};
+  inputs.job.formats = {s.weight_format, s.kv_format, s.attention_precision};
+  inputs.job.formats.quantized =
+      workload::quantized_layers(*inputs.model, s.quantized, s.precision, inputs.job.formats);
   return BuiltPool::build(std::move(inputs));
 }
 

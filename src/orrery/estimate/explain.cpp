@@ -15,6 +15,7 @@
 #include "orrery/parallel/pair_order.hpp"
 #include "orrery/parallel/plan_fields.hpp"
 #include "orrery/workload/operators.hpp"
+#include "orrery/workload/records.hpp"
 
 namespace orrery::estimate {
 

@@ -9,6 +9,7 @@
 #include "orrery/hardware/records.hpp"
 #include "orrery/parallel/names.hpp"
 #include "orrery/parallel/plan_record.hpp"
+#include "orrery/workload/records.hpp"
 
 namespace orrery::estimate {
 
@@ -60,7 +61,8 @@ void add_job_fields(config::Record<Request>& record) {
       .optional("quantized", &Request::quantized,
                 "inference: layers with formats of less than 16 bits; the others keep 16, as those that a checkpoint's "
                 "quantisation leaves out: all, but-qkv (projections to queries, keys and values), but-attention (all "
-                "projections of attention), or experts (routed experts alone)")
+                "projections of attention), or experts (routed experts alone); default: in 4 bits what the model says "
+                "(quantized_4_bit), else all")
       .optional("optimizer", &Request::optimizer,
                 "optimizer: Adam, Adam with 8-bit moments, SGD with momentum, or Muon for the matrices of layers (Adam "
                 "for the rest); default: adam")
@@ -169,7 +171,7 @@ std::vector<Diagnostic> mad_max_problems(const Request& request) {
   note(request.weight_format.has_value(), "--weight-format", kOneFormat);
   note(request.kv_format.has_value(), "--kv-format", kOneFormat);
   note(request.attention_precision.has_value(), "--attention-precision", kOneFormat);
-  note(request.quantized != workload::Quantized::all, "--quantized", kOneFormat);
+  note(request.quantized.has_value(), "--quantized", kOneFormat);
   note(request.fp8_recipe.has_value(), "--fp8-recipe", "has no casts");
   note(request.expansion.has_value(), "--expansion", "has one memory per device");
   note(!request.expansion_classes.empty(), "--expansion-classes", "has one memory per device");
@@ -238,11 +240,10 @@ std::vector<Diagnostic> format_problems(const Request& request) {
   require(request.precision == hardware::Precision::fp8 || !request.fp8_recipe, "--fp8-recipe",
           "needs --precision fp8");
   require(is_inference || !request.kv_format, "--kv-format", "inference only: training keeps no KV cache");
-  require(is_inference || request.quantized == workload::Quantized::all, "--quantized",
-          "inference only: training uses one format for all layers");
+  require(is_inference || !request.quantized, "--quantized", "inference only: training uses one format for all layers");
   const bool is_narrow = hardware::element_size(request.precision) < Bytes(2.0) ||
                          (request.weight_format && hardware::element_size(*request.weight_format) < Bytes(2.0));
-  require(is_narrow || !is_inference || request.quantized == workload::Quantized::all, "--quantized",
+  require(is_narrow || !is_inference || !request.quantized, "--quantized",
           "has no effect: no format has less than 16 bits; give --precision or --weight-format");
   if (request.weight_format && !is_inference && request.lora == 0) {
     const auto trained = trained_format(request.precision);
@@ -323,8 +324,9 @@ parallel::Job job_of(const Request& request, const workload::Model& model, const
   job.global_batch = request.global_batch.value_or(0);
   job.seq = request.seq.value_or(model.own_seq());
   job.adapter = {request.lora, request.lora_targets};
-  job.formats = {request.weight_format, request.kv_format, request.attention_precision, request.quantized};
+  job.formats = {request.weight_format, request.kv_format, request.attention_precision};
   if (job.is_inference()) {
+    job.formats.quantized = workload::quantized_layers(model, request.quantized, job.precision, job.formats);
     job.global_batch = request.batch.value_or(0);
     // A recommender generates its answer in one pass.
     job.prompt = request.prompt.value_or(model.is_recommender() ? 1 : 0);

@@ -35,11 +35,11 @@ struct Request : parallel::PartialPlan {
   std::int64_t images = 0;                   // in each sequence, of a model with a vision tower; 0: text only
   std::optional<std::int64_t> image_size;    // side in pixels; not given: defined by the tower
   hardware::Precision precision = hardware::Precision::bf16;
-  std::optional<hardware::StorageFormat> weight_format;      // not given: weight_elements()
-  std::optional<hardware::CacheFormat> kv_format;            // inference only; not given: the stack's default
-  std::optional<hardware::Precision> attention_precision;    // not given: that of GEMM inputs, at least 16 bits
-  workload::Quantized quantized = workload::Quantized::all;  // inference only
-  std::optional<std::int64_t> prompt, generate, batch;       // inference only
+  std::optional<hardware::StorageFormat> weight_format;    // not given: weight_elements()
+  std::optional<hardware::CacheFormat> kv_format;          // inference only; not given: the stack's default
+  std::optional<hardware::Precision> attention_precision;  // not given: that of GEMM inputs, at least 16 bits
+  std::optional<workload::Quantized> quantized;            // inference only; not given: quantized_layers()
+  std::optional<std::int64_t> prompt, generate, batch;     // inference only
   std::int64_t lora = 0;
   workload::Adapter::Targets lora_targets = workload::Adapter::Targets::attention;
 

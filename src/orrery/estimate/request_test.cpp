@@ -389,7 +389,7 @@ Request any_request() {
   r.weight_format = maybe(static_cast<hardware::StorageFormat>(choice(8)));
   r.kv_format = maybe(static_cast<hardware::CacheFormat>(choice(5)));
   r.attention_precision = maybe(hardware::Precision::fp8);
-  r.quantized = static_cast<workload::Quantized>(choice(4));
+  r.quantized = maybe(static_cast<workload::Quantized>(choice(4)));
   r.fp8_recipe = maybe(static_cast<hardware::Fp8Recipe>(choice(3)));
   r.optimizer = maybe(static_cast<hardware::OptimizerKind>(choice(4)));
   r.bucket = maybe(4e7);

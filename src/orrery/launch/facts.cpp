@@ -15,8 +15,9 @@ namespace {
 using config::Node;
 using workload::Model;
 
-constexpr std::array<std::string_view, 9> kOther{"name",        "description",    "sources",       "vision", "causal",
-                                                 "recommender", "encoder_layers", "position_rows", "tower"};
+constexpr std::array<std::string_view, 10> kOther{"name",   "description",    "sources",        "vision",
+                                                  "causal", "recommender",    "encoder_layers", "position_rows",
+                                                  "tower",  "quantized_4_bit"};
 
 // 50, not 50.0.
 std::string value_of(const Node& node) {

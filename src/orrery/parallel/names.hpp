@@ -72,16 +72,6 @@ struct EnumNames<workload::TableSharding> {
 };
 
 template <>
-struct EnumNames<workload::Quantized> {
-  static constexpr std::array<std::pair<workload::Quantized, std::string_view>, 4> value{{
-      {workload::Quantized::all, "all"},
-      {workload::Quantized::but_qkv, "but-qkv"},
-      {workload::Quantized::but_attention, "but-attention"},
-      {workload::Quantized::experts, "experts"},
-  }};
-};
-
-template <>
 struct EnumNames<workload::Adapter::Targets> {
   static constexpr std::array<std::pair<workload::Adapter::Targets, std::string_view>, 2> value{{
       {workload::Adapter::Targets::attention, "attention"},

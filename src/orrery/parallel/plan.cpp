@@ -204,6 +204,10 @@ void check_job(PlanChecker& check, const workload::Model& model, const Job& job)
     return fmt::format("\"{}\"{} longer than the model's table of positions; valid: up to {}", job.seq, whole,
                        model.max_seq);
   });
+  const bool is_left = job.formats.quantized == workload::Quantized::experts && !model.has_experts();
+  check.require(!is_left, "--quantized", [&] {
+    return fmt::format("experts: {} has no routed experts, so nothing would be quantised", model.name);
+  });
   check.require(job.adapter.rank >= 0 && job.adapter.rank <= model.hidden, "--lora", [&] {
     return fmt::format("\"{}\" is not a rank of the model's matrices; valid: 0 (no adapter) to {}, their width",
                        job.adapter.rank, model.hidden);

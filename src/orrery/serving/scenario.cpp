@@ -7,7 +7,7 @@
 #include "orrery/core/integers.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/hardware/records.hpp"
-#include "orrery/parallel/names.hpp"
+#include "orrery/workload/records.hpp"
 
 namespace orrery::config {
 
@@ -33,7 +33,8 @@ void add_deployment(Record<Scenario>& record) {
       .optional("quantized", &S::quantized,
                 "layers with formats of less than 16 bits; the others keep 16, as those that a checkpoint's "
                 "quantisation leaves out: all, but-qkv (projections to queries, keys and values), but-attention (all "
-                "projections of attention), or experts (routed experts alone)")
+                "projections of attention), or experts (routed experts alone); default: in 4 bits what the model says "
+                "(quantized_4_bit), else all")
       .optional("engine", &S::engine, "profile of the inference engine, by name or YAML", {.nonempty = true})
       .optional("stack", &S::stack, "software-stack profile of its kernels; default: the engine's")
       .optional("tp", &S::tp, "tensor-parallel degree of an engine", {.min = 1, .max = kMostDegree})
@@ -451,7 +452,7 @@ std::vector<Diagnostic> problems(const Scenario& scenario) {
   check_deployment_effects(scenario, found);
   const bool is_narrow = hardware::element_size(scenario.precision) < Bytes(2.0) ||
                          (scenario.weight_format && hardware::element_size(*scenario.weight_format) < Bytes(2.0));
-  if (scenario.quantized != workload::Quantized::all && !is_narrow) {
+  if (scenario.quantized && !is_narrow) {
     wrong("--quantized", "has no effect: no format has less than 16 bits; give --precision or --weight-format");
   }
   check_load_effects(scenario, found);

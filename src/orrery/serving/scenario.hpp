@@ -30,7 +30,7 @@ struct Scenario {
   std::optional<hardware::StorageFormat> weight_format;
   std::optional<hardware::CacheFormat> kv_format;
   std::optional<hardware::Precision> attention_precision;
-  workload::Quantized quantized = workload::Quantized::all;
+  std::optional<workload::Quantized> quantized;
   std::string engine = "vllm-v1", stack;
   std::int64_t tp = 1, pp = 1, ep = 1, attention_dp = 1;
   std::optional<std::int64_t> replicas, devices;

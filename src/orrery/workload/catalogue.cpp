@@ -200,9 +200,9 @@ std::string counts_as_comments(const Model& model) {
 
 }  // namespace
 
-// Fields without effect on cost that this description does not have.
-constexpr std::array<std::string_view, 5> kDetails = {"norm_eps", "attention_soft_cap", "logit_soft_cap",
-                                                      "attention_sinks", "rope"};
+// Fields that a description has where they differ from the default.
+constexpr std::array<std::string_view, 6> kDetails = {
+    "norm_eps", "attention_soft_cap", "logit_soft_cap", "attention_sinks", "rope", "quantized_4_bit"};
 
 std::string describe(const Model& model) {
   Node node = Described<Model>::record().to_node(model);

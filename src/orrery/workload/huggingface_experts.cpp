@@ -258,7 +258,8 @@ constexpr std::array<std::string_view, 1> kDeepseekIdle = {"num_key_value_heads"
 // Without effect while "use_sliding_window" is false, the only value that is built.
 constexpr std::array<std::string_view, 2> kQwenMoeIdle = {"sliding_window", "max_window_layers"};
 
-Family deepseek_family(std::string_view model_type, Record<Fields> (*record)(), Fields (*defaults)()) {
+Family deepseek_family(std::string_view model_type, Record<Fields> (*record)(), Fields (*defaults)(),
+                       Quantized quantized_4_bit) {
   return Family{.model_type = model_type,
                 .keys = kDeepseekKeys,
                 .aliases = {},
@@ -267,7 +268,8 @@ Family deepseek_family(std::string_view model_type, Record<Fields> (*record)(), 
                 .unsupported = deepseek_unsupported,
                 .shape = deepseek_shape,
                 .note = without_mtp_layers,
-                .finish_keys = kDeepseekIdle};
+                .finish_keys = kDeepseekIdle,
+                .quantized_4_bit = quantized_4_bit};
 }
 
 // ---- GLM-4.5 and GLM-4.6 -------------------------------------------------------------------------------------------
@@ -383,16 +385,23 @@ Family llama4_family(std::string_view model_type) {
 const std::array kExperts = {
     Family{"mixtral", kLlamaKeys, {}, mixtral_record, mixtral_defaults, anything, mixtral_shape},
     Family{"phimoe", kLlamaKeys, {}, phimoe_record, phimoe_defaults, anything, phimoe_shape},
-    Family{"gpt_oss", kLlamaKeys, {}, gpt_oss_record, gpt_oss_defaults, windows_unsupported, gpt_oss_shape},
+    Family{.model_type = "gpt_oss",
+           .keys = kLlamaKeys,
+           .aliases = {},
+           .record = gpt_oss_record,
+           .defaults = gpt_oss_defaults,
+           .unsupported = windows_unsupported,
+           .shape = gpt_oss_shape,
+           .quantized_4_bit = Quantized::experts},
     with_keys({"qwen2_moe", kLlamaKeys, kExpertAliases, qwen2_moe_record, qwen2_moe_defaults, qwen_moe_unsupported,
                qwen2_moe_shape},
               kQwenMoeIdle),
     with_keys({"qwen3_moe", kLlamaKeys, kExpertAliases, qwen3_moe_record, qwen3_moe_defaults, qwen_moe_unsupported,
                qwen3_moe_shape},
               kQwenMoeIdle),
-    deepseek_family("deepseek_v2", deepseek_v2_record, deepseek_v2_defaults),
-    deepseek_family("deepseek_v3", deepseek_v3_record, deepseek_v3_defaults),
-    deepseek_family("kimi_k2", deepseek_v3_record, deepseek_v3_defaults),
+    deepseek_family("deepseek_v2", deepseek_v2_record, deepseek_v2_defaults, Quantized::all),
+    deepseek_family("deepseek_v3", deepseek_v3_record, deepseek_v3_defaults, Quantized::but_qkv),
+    deepseek_family("kimi_k2", deepseek_v3_record, deepseek_v3_defaults, Quantized::experts),
     Family{.model_type = "glm4_moe",
            .keys = kLlamaKeys,
            .aliases = {},

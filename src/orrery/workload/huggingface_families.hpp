@@ -129,6 +129,7 @@ struct Family {
   std::span<const std::string_view> finish_keys = {};     // keys that it reads, or that have no effect in this family
   // The vision tower, from the mapping "vision_config", the whole file, and the width of the language model.
   Result<Tower> (*tower)(const config::Node& vision, const config::Node& whole, Count hidden) = nullptr;
+  Quantized quantized_4_bit = Quantized::all;  // by checkpoints in 4 bits
 };
 
 [[nodiscard]] Result<Tower> qwen2_vl_tower(const config::Node& vision, const config::Node& whole, Count hidden);

@@ -107,6 +107,15 @@ struct LayerKind {
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
 
+// Layers whose weights and GEMM inputs have a format of less than 16 bits. The others keep 16: the modules that the
+// quantisation of a checkpoint leaves out.
+enum class Quantized : std::uint8_t {
+  all,
+  but_qkv,        // all but attention's projections to queries, keys and values
+  but_attention,  // all but attention's projections
+  experts,        // routed experts alone
+};
+
 struct Model {
   std::string name;
   std::string description;
@@ -127,9 +136,10 @@ struct Model {
   bool qkv_bias = false;
   bool attention_output_bias = false;
   bool mlp_bias = false;
-  bool qk_norm = false;            // queries and keys are normalised head by head (Qwen3, Gemma 3, ViT-22B)
-  bool qk_norm_wide = false;       // ... all heads together, with a weight per channel (OLMo 2)
-  bool attention_gate = false;     // attention's output is multiplied by a projected gate (Qwen3-Next)
+  bool qk_norm = false;                        // queries and keys are normalised head by head (Qwen3, Gemma 3, ViT-22B)
+  Quantized quantized_4_bit = Quantized::all;  // layers that its checkpoints in 4 bits quantise
+  bool qk_norm_wide = false;                   // ... all heads together, with a weight per channel (OLMo 2)
+  bool attention_gate = false;                 // attention's output is multiplied by a projected gate (Qwen3-Next)
   bool pre_norms = true;           // a norm before attention and before the MLP; false: after them only (OLMo 2)
   bool post_norms = false;         // an additional norm after attention and after the MLP (Gemma 2)
   bool causal = true;              // a position attends to earlier ones only; false: a lone encoder (ViT)

@@ -331,6 +331,9 @@ Found layers(const Model& model) {
   if (!model.pre_norms && (!model.post_norms || model.parallel_residual)) {
     return Inconsistency{"pre_norms", "pre_norms: false needs post_norms, and no parallel_residual"};
   }
+  if (model.quantized_4_bit == Quantized::experts && !model.has_experts()) {
+    return Inconsistency{"quantized_4_bit", "experts needs routed experts"};
+  }
   if (model.qk_norm_wide && !model.qk_norm) { return Inconsistency{"qk_norm_wide", "qk_norm_wide needs qk_norm"}; }
   if (model.attention_gate && (model.is_latent() || model.encoder_layers > 0)) {
     return Inconsistency{"attention_gate", "attention_gate is not supported with latent attention or an encoder"};

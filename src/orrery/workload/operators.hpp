@@ -164,15 +164,6 @@ struct Adapter {
   friend bool operator==(const Adapter&, const Adapter&) = default;
 };
 
-// Layers whose weights and GEMM inputs have a format of less than 16 bits. The others keep 16: the modules that the
-// quantisation of a checkpoint leaves out.
-enum class Quantized : std::uint8_t {
-  all,
-  but_qkv,        // all but attention's projections to queries, keys and values
-  but_attention,  // all but attention's projections
-  experts,        // routed experts alone
-};
-
 // Formats of storage and of attention, where they are not those that follow from the format of GEMM inputs.
 struct Formats {
   std::optional<hardware::StorageFormat> weights;  // that are not trained; formats of less than 16 bits: of layers only
@@ -183,6 +174,11 @@ struct Formats {
 
   friend bool operator==(const Formats&, const Formats&) = default;
 };
+
+// The layers that a job in inference quantises: those that are given, else those that the model's checkpoints of less
+// than 8 bits quantise, else all.
+[[nodiscard]] Quantized quantized_layers(const Model& model, std::optional<Quantized> given,
+                                         hardware::Precision precision, const Formats& formats);
 
 // Bytes of a stored weight that is not trained. Without a format of weights, layers are stored in the format of GEMM
 // inputs; embedding and head in at least 16 bits in any case.

@@ -170,6 +170,14 @@ std::int64_t vocabulary_rows(const Model& model, std::int64_t tp) {
   return ceil_div(model.vocab, kVocabMultiple * tp) * kVocabMultiple;
 }
 
+Quantized quantized_layers(const Model& model, std::optional<Quantized> given, hardware::Precision precision,
+                           const Formats& formats) {
+  if (given) { return *given; }
+  const double element = hardware::element_size(precision).value();
+  const double stored = formats.weights ? hardware::element_size(*formats.weights).value() : element;
+  return std::min(element, stored) < 1.0 ? model.quantized_4_bit : Quantized::all;
+}
+
 WeightElements weight_elements(hardware::Precision precision, const Formats& formats) {
   const double element = hardware::element_size(precision).value(), wide = std::max(element, kNarrowestActivation);
   if (!formats.weights) { return {element, wide}; }

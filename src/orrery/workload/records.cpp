@@ -60,6 +60,8 @@ void add_choices(Record<Model>& record) {
       .optional("global_every", &Model::global_every,
                 "every n-th layer has full attention instead of the window; 0 = none", {.min = 0})
       .optional("dropout", &Model::dropout, "hidden and attention dropout probability in pre-training")
+      .optional("quantized_4_bit", &Model::quantized_4_bit,
+                "layers that its checkpoints in 4 bits quantise; inference in 4 bits leaves the others in 16")
       .optional("norm", &Model::norm, "kind of norm")
       .optional("activation", &Model::activation, "activation function of the MLP")
       .optional("position", &Model::position, "position encoding");

@@ -14,6 +14,16 @@
 namespace orrery::config {
 
 template <>
+struct EnumNames<workload::Quantized> {
+  static constexpr std::array<std::pair<workload::Quantized, std::string_view>, 4> value{{
+      {workload::Quantized::all, "all"},
+      {workload::Quantized::but_qkv, "but-qkv"},
+      {workload::Quantized::but_attention, "but-attention"},
+      {workload::Quantized::experts, "experts"},
+  }};
+};
+
+template <>
 struct EnumNames<workload::Normalisation> {
   static constexpr std::array<std::pair<workload::Normalisation, std::string_view>, 2> value{{
       {workload::Normalisation::layernorm, "layernorm"},
