@@ -126,6 +126,7 @@ TEST(HuggingFaceExperts, mtp_modules_are_left_out_and_the_description_says_so) {
   EXPECT_EQ(fixture("deepseek-v3").mtp_layers, 0);
   EXPECT_THAT(fixture("deepseek-v3").description, HasSubstr("without its 1 MTP module"));
   EXPECT_EQ(fixture("kimi-k2").description, "Hugging Face configuration of type kimi_k2");
+  EXPECT_EQ(fixture("kimi-k2").quantized_4_bit, Quantized::experts);
 }
 
 TEST(HuggingFaceExperts, deepseek_without_routed_experts_is_dense) {
@@ -143,6 +144,7 @@ TEST(HuggingFaceExperts, gpt_oss_has_biases_everywhere_and_a_window_in_every_oth
   EXPECT_TRUE(model.qkv_bias && model.attention_output_bias && model.mlp_bias);
   EXPECT_EQ(layer_kind(model, 0).window, 128);
   EXPECT_EQ(layer_kind(model, 1).window, 0);
+  EXPECT_EQ(model.quantized_4_bit, Quantized::experts);
 }
 
 TEST(HuggingFaceDense, gemma_is_tied_and_has_heads_of_256) {

@@ -166,6 +166,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "ffn is 1000000000000; at most 10000000 is accepted"},
         Unsound{[](Model& m) { m.position_rows = -2; }, "position_rows",
                 "position_rows is -2; 0 to 1000000000 is accepted"},
+        Unsound{[](Model& m) { m.quantized_4_bit = Quantized::experts; }, "quantized_4_bit",
+                "experts needs routed experts"},
         Unsound{[](Model& m) { m.dropout = 1.0; }, "dropout", "dropout is 1; it must be at least 0 and below 1"}));
 
 }  // namespace

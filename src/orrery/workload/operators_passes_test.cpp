@@ -331,5 +331,18 @@ TEST(operators, layers_that_are_not_quantised_keep_16_bits) {
   expect(Quantized::experts, {wide, wide, wide, narrow});
 }
 
+TEST(quantized_layers, are_those_that_are_given_or_those_of_checkpoints_in_4_bits) {
+  Model model = llama(1024, 16, 4, 4096);
+  model.quantized_4_bit = Quantized::but_qkv;
+  using hardware::Precision;
+  Formats formats;
+  EXPECT_EQ(quantized_layers(model, {}, Precision::fp4, formats), Quantized::but_qkv);
+  EXPECT_EQ(quantized_layers(model, Quantized::all, Precision::fp4, formats), Quantized::all);
+  EXPECT_EQ(quantized_layers(model, {}, Precision::fp8, formats), Quantized::all);
+  EXPECT_EQ(quantized_layers(model, {}, Precision::bf16, formats), Quantized::all);
+  formats.weights = hardware::StorageFormat::int4;
+  EXPECT_EQ(quantized_layers(model, {}, Precision::bf16, formats), Quantized::but_qkv);
+}
+
 }  // namespace
 }  // namespace orrery::workload::test::operators_passes_test
