@@ -235,8 +235,13 @@ std::string autoscale_lines(const Serving& s) {
 
 }  // namespace
 
+std::string serving_title(const Serving& s) {
+  return fmt::format("{} on {} of {}, {}{}", s.model, counted(s.gpus, "GPU"), s.cluster, s.precision,
+                     formats_text(s.weight_format, s.kv_format, s.attention_precision, s.quantized));
+}
+
 std::string serving_text(const Serving& s, TextStyle style) {
-  std::string text = bold(fmt::format("{} on {} of {}", s.model, counted(s.gpus, "GPU"), s.cluster), style) + "\n";
+  std::string text = bold(serving_title(s), style) + "\n";
   text += fmt::format("Load        {}; {}, {} measured, in {}\n", s.load, counted(s.requests, "request"),
                       grouped(s.measured), time(s.duration_s));
   for (const auto& warning : s.warnings) { text += wrapped("warning: ", warning); }
@@ -290,8 +295,7 @@ std::string curve_warnings(const results::ServingCurve& curve, const char* unit)
 std::string serving_curve_text(const results::ServingCurve& curve, TextStyle style) {
   if (curve.points.empty()) { return {}; }
   const Serving& first = curve.points.front().result;
-  std::string text =
-      bold(fmt::format("{} on {} of {}", first.model, counted(first.gpus, "GPU"), first.cluster), style) + "\n\n";
+  std::string text = bold(serving_title(first), style) + "\n\n";
   const char* const unit = curve.axis != "rate" ? "clients" : first.sessions ? "sessions/s" : "requests/s";
   Table table;
   table.column(unit).column("TTFT p50").column("TTFT p99").column("TPOT p50");

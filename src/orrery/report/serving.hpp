@@ -8,6 +8,8 @@
 
 namespace orrery::report {
 
+// "gpt-oss-120b on 1 GPU of dgx-h100, bf16, fp4 weights, quantized: experts".
+[[nodiscard]] std::string serving_title(const results::Serving& serving);
 [[nodiscard]] std::string serving_text(const results::Serving& serving, TextStyle style);
 [[nodiscard]] std::string serving_curve_text(const results::ServingCurve& curve, TextStyle style);
 

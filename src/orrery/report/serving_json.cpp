@@ -170,9 +170,15 @@ std::string microseconds(double seconds) { return fmt::format("{:.3f}", 1e6 * se
 }  // namespace
 
 void add_serving(Node& json, const Serving& s) {
-  config::add_fields(json, {{"model", s.model},
-                            {"cluster", s.cluster},
-                            {"load", s.load},
+  config::add_fields(json, {{"model", s.model}, {"cluster", s.cluster}, {"precision", s.precision}});
+  const auto add_given = [&](const char* key, const std::string& format) {
+    if (!format.empty()) { config::add_fields(json, {{key, format}}); }
+  };
+  add_given("weight_format", s.weight_format);
+  add_given("kv_format", s.kv_format);
+  add_given("attention_precision", s.attention_precision);
+  add_given("quantized", s.quantized);
+  config::add_fields(json, {{"load", s.load},
                             {"gpus", s.gpus},
                             {"requests", s.requests},
                             {"measured_requests", s.measured},

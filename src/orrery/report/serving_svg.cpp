@@ -23,10 +23,6 @@ Svg picture_of(const std::vector<Panel>& panels) {
           kFrame.top + kFrame.pitch * static_cast<double>(panels.size()) + kMargin};
 }
 
-std::string title_of(const Serving& s) {
-  return fmt::format("{} on {} of {}", s.model, counted(s.gpus, "GPU"), s.cluster);
-}
-
 void add_limits(Panel& panel, const Serving& s, std::string_view metric) {
   for (const auto& level : s.slo) {
     if (level.metric == metric) { panel.limits.emplace_back("limit of " + level.measure, level.limit_s); }
@@ -91,7 +87,7 @@ std::string serving_curve_svg(const results::ServingCurve& curve) {
   const std::vector<Panel> panels = curve.points.empty() ? std::vector<Panel>{} : panels_of(curve);
   Svg svg = picture_of(panels);
   if (panels.empty()) { return svg.document(); }
-  svg.text(kFrame.left, 24.0, title_of(curve.points.front().result));
+  svg.text(kFrame.left, 24.0, serving_title(curve.points.front().result));
   std::vector<double> loads;
   for (const auto& point : curve.points) { loads.push_back(point.load); }
   const Axis x = Axis::logarithmic(loads.front(), loads.back(), kFrame.left, kFrame.width);
@@ -112,7 +108,7 @@ std::string serving_run_svg(const results::Serving& s) {
   const bool has_times = s.series && s.series->interval_s > 0;
   const std::vector<Panel> panels = has_times ? panels_of(s) : std::vector<Panel>{};
   Svg svg = picture_of(panels);
-  svg.text(kFrame.left, 24.0, title_of(s) + "; " + s.load);
+  svg.text(kFrame.left, 24.0, serving_title(s) + "; " + s.load);
   if (!has_times) { return svg.document(); }
   std::vector<double> middles;
   const double interval = s.series->interval_s;

@@ -18,6 +18,16 @@ std::string bold(std::string_view text, TextStyle style) { return painted(text, 
 std::string red(std::string_view text, TextStyle style) { return painted(text, "1;31", style); }
 std::string dim(std::string_view text, TextStyle style) { return painted(text, "2", style); }
 
+std::string formats_text(const std::string& weights, const std::string& cache, const std::string& attention,
+                         const std::string& quantized) {
+  std::string text;
+  if (!weights.empty()) { text += fmt::format(", {} weights", weights); }
+  if (!cache.empty()) { text += fmt::format(", {} KV cache", cache); }
+  if (!attention.empty()) { text += fmt::format(", {} attention", attention); }
+  if (!quantized.empty()) { text += fmt::format(", quantized: {}", quantized); }
+  return text;
+}
+
 std::string job_header(const results::Estimate& estimate, TextStyle style) {
   const std::string title = fmt::format("{} on {} {} of {}", estimate.model, grouped(estimate.devices),
                                         estimate.devices == 1 ? "device" : "devices", estimate.cluster);
@@ -38,10 +48,7 @@ std::string job_header(const results::Estimate& estimate, TextStyle style) {
   if (!estimate.fp8_recipe.empty() && estimate.fp8_recipe != "delayed") {
     work += fmt::format(" with {} scaling", estimate.fp8_recipe);
   }
-  if (!estimate.weight_format.empty()) { work += fmt::format(", {} weights", estimate.weight_format); }
-  if (!estimate.kv_format.empty()) { work += fmt::format(", {} KV cache", estimate.kv_format); }
-  if (!estimate.attention_precision.empty()) { work += fmt::format(", {} attention", estimate.attention_precision); }
-  if (!estimate.quantized.empty()) { work += fmt::format(", quantized: {}", estimate.quantized); }
+  work += formats_text(estimate.weight_format, estimate.kv_format, estimate.attention_precision, estimate.quantized);
   if (!estimate.optimizer.empty()) { work += fmt::format(", {}", estimate.optimizer); }
   work += fmt::format(", stack {}", estimate.stack);
   if (estimate.lora > 0) { work += fmt::format(", LoRA rank {}", estimate.lora); }

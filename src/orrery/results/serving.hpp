@@ -174,7 +174,9 @@ struct ServingSeries {
 
 struct Serving {
   std::string model, cluster, load;
-  bool sessions = false;  // a rate counts sessions
+  std::string precision;                                                 // of GEMM inputs
+  std::string weight_format, kv_format, attention_precision, quantized;  // empty: not given, all layers
+  bool sessions = false;                                                 // a rate counts sessions
   double requests_per_session = 1;
   std::vector<ServingPool> pools;
   std::vector<ServingStage> stages;

@@ -13,6 +13,7 @@
 #include "orrery/serving/slo_watch.hpp"
 #include "orrery/serving/summary.hpp"
 #include "orrery/serving/token_time.hpp"
+#include "orrery/workload/records.hpp"
 
 namespace orrery::serving {
 
@@ -327,6 +328,15 @@ void add_stage_results(results::Serving& result, const Deployment& deployment) {
   }
 }
 
+void name_formats(results::Serving& result, const parallel::Job& job) {
+  const workload::Formats& formats = job.formats;
+  result.precision = hardware::name_of(job.precision);
+  if (formats.weights) { result.weight_format = hardware::name_of(*formats.weights); }
+  if (formats.cache) { result.kv_format = hardware::name_of(*formats.cache); }
+  if (formats.attention) { result.attention_precision = hardware::name_of(*formats.attention); }
+  if (formats.quantized != workload::Quantized::all) { result.quantized = config::enum_name(formats.quantized); }
+}
+
 std::vector<std::string> not_modelled(const Deployment& deployment) {
   std::vector<std::string> list = {
       "sampling parameters; HTTP beyond a constant per request (5 to 100 ms under load)",
@@ -451,6 +461,7 @@ results::Serving result_of(const Deployment& deployment, const Workload& load, c
                            const SummaryOptions& options) {
   results::Serving result;
   result.model = deployment.model.name;
+  name_formats(result, deployment.pools.front()->inputs().job);
   result.sessions = !load.following.empty();
   if (result.sessions) {
     const auto first = std::ranges::count_if(load.following, [](const Following& f) { return f.waits_for == 0; });
