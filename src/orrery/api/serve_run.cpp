@@ -302,6 +302,22 @@ void warn_of_length(results::Serving& result, const workload::Model& model, cons
                                         grouped(model.max_seq), grouped(longest)));
 }
 
+void warn_of_age(results::Serving& result, const serving::Deployment& deployment) {
+  for (const auto& pool : deployment.pools) {
+    const serving::EngineSettings& settings = pool->inputs().settings;
+    if (!(settings.software_age > 0.0)) { continue; }
+    if (!deployment.model.has_experts()) {
+      result.warnings.push_back(fmt::format("software_age has no effect: {} has no experts", deployment.model.name));
+      return;
+    }
+    if (settings.age_slowdown == 0.0) {
+      result.warnings.push_back(
+          fmt::format("software_age has no effect: age_slowdown of engine {} is 0", settings.name));
+      return;
+    }
+  }
+}
+
 // The load in words, and warnings of what it does not reach. `least`: part of the arrivals that must pile up for an
 // overload. Of a trace with its own times this is not known.
 void add_load(results::Serving& result, const Scenario& scenario, double least) {
@@ -357,6 +373,7 @@ Result<results::Serving> run_serving(const PreparedServing& prepared, const Scen
   ORRERY_TRY(result, serving::simulate(*prepared.deployment, load, prepared.slo, scenario.warm_up, each));
   add_load(result, scenario, kMuch);
   warn_of_length(result, prepared.deployment->model, load);
+  warn_of_age(result, *prepared.deployment);
   return result;
 }
 
@@ -454,6 +471,7 @@ Result<LoadTrial> run_trial(const PreparedServing& prepared, const Scenario& pro
   if (trial.result) {
     add_load(*trial.result, probed, 0.0);
     warn_of_length(*trial.result, prepared.deployment->model, work);
+    warn_of_age(*trial.result, *prepared.deployment);
   }
   return trial;
 }

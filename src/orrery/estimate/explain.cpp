@@ -262,7 +262,9 @@ void describe_job(results::Estimate& result, const Context& context, const Progr
   const workload::Formats& formats = program.job.formats;
   if (formats.weights) { result.weight_format = hardware::name_of(*formats.weights); }
   if (formats.cache) { result.kv_format = hardware::name_of(*formats.cache); }
-  if (formats.quantized != workload::Quantized::all) { result.quantized = config::enum_name(formats.quantized); }
+  if (program.job.is_inference() && workload::names_quantized(context.model, program.job.precision, formats)) {
+    result.quantized = config::enum_name(formats.quantized);
+  }
   if (formats.attention) { result.attention_precision = hardware::name_of(*formats.attention); }
   if (program.job.precision == hardware::Precision::fp8) {
     result.fp8_recipe = hardware::name_of(context.stack.fp8_recipe);

@@ -58,11 +58,12 @@ void add_job_fields(config::Record<Request>& record) {
                 "inference: format of the KV cache; default: 16 bits, or that of GEMM inputs where the stack does so")
       .optional("attention_precision", &Request::attention_precision,
                 "number format of the inputs of attention's GEMMs; default: that of --precision, at least 16 bits")
-      .optional("quantized", &Request::quantized,
-                "inference: layers with formats of less than 16 bits; the others keep 16, as those that a checkpoint's "
-                "quantisation leaves out: all, but-qkv (projections to queries, keys and values), but-attention (all "
-                "projections of attention), or experts (routed experts alone); default: in 4 bits what the model says "
-                "(quantized_4_bit), else all")
+      .optional(
+          "quantized", &Request::quantized,
+          "inference: which layers have the narrow format; the others keep 16 bits: all, but-qkv (without the "
+          "projections to "
+          "queries, keys and values), but-attention (without all projections of attention), both also of recurrent "
+          "layers, or experts (routed experts alone); default: in 4 bits the model's quantized_4_bit, else all")
       .optional("optimizer", &Request::optimizer,
                 "optimizer: Adam, Adam with 8-bit moments, SGD with momentum, or Muon for the matrices of layers (Adam "
                 "for the rest); default: adam")

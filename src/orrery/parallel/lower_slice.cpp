@@ -325,7 +325,7 @@ class SliceLowering {
     const Bytes trained = context_.job().is_inference() ? untrained : context_.weight_element;
     PartSizes sizes;
     for (const auto& op : operators) {
-      const Bytes stored = op.left_out ? context_.end_element : trained;
+      const Bytes stored = op.wide && context_.job().is_inference() ? context_.end_element : trained;
       (op.expert ? sizes.expert : sizes.dense) += op.parameters;
       if (op.parameters > 0) { sizes.tensors.add(tensors_of(op), 1.0); }
       (op.expert ? sizes.frozen_expert : sizes.frozen) += op.frozen;

@@ -128,7 +128,9 @@ Result<void> BuiltPool::add_price() {
   job.task = parallel::Task::inference;
   job.pads_heads = in.stack.pads_heads;
   job.replicates_tokens = in.stack.dispatch.replicated_tokens;
-  job.formats.wide_absorption = in.settings.wide_absorption && in.cluster.accelerator.maker == "NVIDIA";
+  // Static batches are priced as estimates are.
+  job.formats.wide_absorption = in.settings.wide_absorption && in.cluster.accelerator.maker == "NVIDIA" &&
+                                in.settings.scheduler != Scheduler::static_batch;
   job.global_batch = in.degrees.attention_dp;
   job.prompt = 1;
   job.generate = 2;
@@ -328,13 +330,15 @@ void add_stage_results(results::Serving& result, const Deployment& deployment) {
   }
 }
 
-void name_formats(results::Serving& result, const parallel::Job& job) {
+void name_formats(results::Serving& result, const workload::Model& model, const parallel::Job& job) {
   const workload::Formats& formats = job.formats;
   result.precision = hardware::name_of(job.precision);
   if (formats.weights) { result.weight_format = hardware::name_of(*formats.weights); }
   if (formats.cache) { result.kv_format = hardware::name_of(*formats.cache); }
   if (formats.attention) { result.attention_precision = hardware::name_of(*formats.attention); }
-  if (formats.quantized != workload::Quantized::all) { result.quantized = config::enum_name(formats.quantized); }
+  if (workload::names_quantized(model, job.precision, formats)) {
+    result.quantized = config::enum_name(formats.quantized);
+  }
 }
 
 std::vector<std::string> not_modelled(const Deployment& deployment) {
@@ -461,7 +465,7 @@ results::Serving result_of(const Deployment& deployment, const Workload& load, c
                            const SummaryOptions& options) {
   results::Serving result;
   result.model = deployment.model.name;
-  name_formats(result, deployment.pools.front()->inputs().job);
+  name_formats(result, deployment.model, deployment.pools.front()->inputs().job);
   result.sessions = !load.following.empty();
   if (result.sessions) {
     const auto first = std::ranges::count_if(load.following, [](const Following& f) { return f.waits_for == 0; });

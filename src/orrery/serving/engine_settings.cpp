@@ -57,15 +57,18 @@ void add_kernels(Record<EngineSettings>& record) {
       .optional("overlap_branches", &E::overlap_branches,
                 "on NVIDIA GPUs, shared experts run on a second stream with the routed ones, and latent attention's "
                 "down-projection of keys and values with that of queries: their latency is hidden")
-      .optional("wide_absorption", &E::wide_absorption,
-                "on NVIDIA GPUs, decode steps of latent attention multiply the weights that they absorb in 16 bits, "
-                "though they are stored in 8")
+      .optional(
+          "wide_absorption", &E::wide_absorption,
+          "on NVIDIA GPUs, decode steps of latent attention multiply the weights that they absorb in 16 bits, from "
+          "copies of their own")
       .optional("software_age", &E::software_age,
                 "months that the engine's software is older than that of June 2026, which profiles describe",
                 {.min = 0.0, .max = kMostAge})
-      .optional("age_slowdown", &E::age_slowdown,
-                "of models with experts: part by which decode iterations take longer for each month of software_age",
-                {.min = 0.0, .max = 0.2});
+      .optional(
+          "age_slowdown", &E::age_slowdown,
+          "of models with experts: part by which decode steps take longer for each month of software_age, compounded; "
+          "prompts take as long",
+          {.min = 0.0, .max = 0.2});
 }
 
 // Of hosts and transfers.

@@ -298,9 +298,9 @@ Seconds ProgramPrice::padding_of(std::int64_t rows, std::int64_t size, std::int6
 Seconds ProgramPrice::draft_time(std::int64_t rows, std::int64_t size) {
   const Table& t = table(size);
   const double part = options_.draft_layers / static_cast<double>(model_.layers);
-  Seconds time = slowdown_ * (t.decode - padding_of(rows, size, 1));
+  Seconds time = t.decode - padding_of(rows, size, 1);
   if (!is_captured(rows)) { time = std::max(time, launches(t)); }
-  return part * time + slowdown_ * t.head;
+  return part * time + t.head;
 }
 
 DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
@@ -322,11 +322,23 @@ DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
   if (!is_captured(rows)) { line = at_least(line, contexts, of_token(ticks_of(launches(t)))); }
   Ticks waits = ticks_of(real(rows) * options_.sequence_host);
   if (options_.drafts > 0) {
-    waits = saturated_sum(waits, options_.drafts * ticks_of(draft_time(rows, size)));
+    waits = saturated_sum(waits, options_.drafts * ticks_of(slowdown_ * draft_time(rows, size)));
     waits = saturated_sum(waits, ticks_of(real(rows) * options_.draft_host));
   }
   line.at = saturated_sum(line.at, of_token(waits));
   return line;
+}
+
+// What older software adds to a decode step, of one token.
+Ticks ProgramPrice::of_age(std::int64_t sequences, std::int64_t contexts) {
+  if (slowdown_ == 1.0 || sequences == 0) { return 0; }
+  const std::int64_t rows = per_rank(sequences), width = 1 + options_.drafts;
+  const std::int64_t size = captured_size(rows, options_.largest_graph);
+  const Table& t = table(width * size);
+  Ticks device =
+      core_line(sequences, contexts).at(contexts) + ticks_of(t.decode + t.head - padding_of(rows, size, width));
+  if (options_.drafts > 0) { device += options_.drafts * ticks_of(draft_time(rows, size)); }
+  return std::llround((slowdown_ - 1.0) * static_cast<double>(device) / options_.tokens_per_step);
 }
 
 // The host has what is left: launches that the device waits for, and its work for each sequence and its drafts.
@@ -338,7 +350,7 @@ DecodeParts ProgramPrice::decode_parts(std::int64_t sequences, std::int64_t cont
   parts.attention += Seconds(seconds_of(core_line(sequences, contexts).at(contexts)));
   parts = parts * slowdown_;
   if (options_.drafts > 0) {
-    parts.drafts = real(options_.drafts) * draft_time(rows, size);
+    parts.drafts = slowdown_ * real(options_.drafts) * draft_time(rows, size);
     parts = parts * (1.0 / options_.tokens_per_step);
   }
   parts.host = max(Seconds(0), Seconds(seconds_of(decode(sequences, contexts).at)) - parts.sum());
@@ -478,7 +490,8 @@ std::int64_t ProgramPrice::fullest_rank(const MixedStep& step) {
 }
 
 // With drafts, sequences that decode advance by one token, though the iteration generates several of each: so they add
-// that part of what they take to the time of the prompts.
+// that part of what they take to the time of the prompts. Older software adds what it adds to their step without
+// prompts.
 Ticks ProgramPrice::mixed(const MixedStep& step) {
   std::int64_t prompts = 0, longest = 0, contexts = step.contexts;
   for (const Chunk& chunk : step.chunks) {
@@ -488,7 +501,7 @@ Ticks ProgramPrice::mixed(const MixedStep& step) {
   }
   // Prompts of which one token is left join a captured decode step.
   if (longest == 1 && options_.exact == Exact::no) { return decode(step.decodes + prompts, contexts).at; }
-  const Ticks all = iteration(step, prompts, longest);
+  const Ticks all = saturated_sum(iteration(step, prompts, longest), of_age(step.decodes, step.contexts));
   if (options_.drafts == 0 || step.decodes == 0) { return all; }
   const Ticks alone = iteration({step.chunks, 0, 0, step.sampling - step.decodes}, prompts, longest);
   return alone + std::llround(static_cast<double>(all - alone) / options_.tokens_per_step);
@@ -531,6 +544,7 @@ EngineMemory ProgramPrice::memory(std::int64_t most_tokens, std::int64_t most_se
     memory.weights = max(memory.weights, need.weights);
     memory.activations = max(memory.activations, prompts * need.activations + need.buffers);
   }
+  if (job_.formats.wide_absorption && model_.is_latent()) { memory.weights += absorbed_copies(); }
   if (model_.has_mixers()) {  // their steps of decode work in the states
     memory.state = state_of_a_sequence();
   } else {
@@ -545,6 +559,14 @@ EngineMemory ProgramPrice::memory(std::int64_t most_tokens, std::int64_t most_se
     memory.kv_per_token *= part;
   }
   return memory;
+}
+
+// Copies in 16 bits of the weights that decode steps of latent attention absorb, besides those that prompts multiply.
+Bytes ProgramPrice::absorbed_copies() const {
+  const auto& latent = model_.latent;
+  const std::int64_t layers = ceil_div(model_.layers, plan_.pp), heads = ceil_div(model_.heads, plan_.tp);
+  return hardware::element_size(hardware::Precision::bf16) *
+         real(layers * heads * latent.kv_rank * (latent.nope_dim + latent.value_dim));
 }
 
 // What recurrent layers keep of a sequence, whatever its length.

@@ -152,6 +152,8 @@ class ProgramPrice final : public StepPrice {
   [[nodiscard]] Seconds launches(const Table& table) const;
   [[nodiscard]] Seconds padding_of(std::int64_t rows, std::int64_t size, std::int64_t width);
   [[nodiscard]] Seconds draft_time(std::int64_t rows, std::int64_t size);
+  [[nodiscard]] Bytes absorbed_copies() const;
+  [[nodiscard]] Ticks of_age(std::int64_t sequences, std::int64_t contexts);
   [[nodiscard]] CoreLine core_line(std::int64_t sequences, std::int64_t contexts);
   [[nodiscard]] Seconds linear_time(std::int64_t tokens);
   [[nodiscard]] Seconds expert_time(std::int64_t tokens);

@@ -30,11 +30,11 @@ void add_deployment(Record<Scenario>& record) {
       .optional("weight_format", &S::weight_format, "format of stored weights; default: that of GEMM inputs")
       .optional("kv_format", &S::kv_format, "format of the KV cache; default: the stack's")
       .optional("attention_precision", &S::attention_precision, "number format of the inputs of attention's GEMMs")
-      .optional("quantized", &S::quantized,
-                "layers with formats of less than 16 bits; the others keep 16, as those that a checkpoint's "
-                "quantisation leaves out: all, but-qkv (projections to queries, keys and values), but-attention (all "
-                "projections of attention), or experts (routed experts alone); default: in 4 bits what the model says "
-                "(quantized_4_bit), else all")
+      .optional(
+          "quantized", &S::quantized,
+          "which layers have the narrow format; the others keep 16 bits: all, but-qkv (without the projections to "
+          "queries, keys and values), but-attention (without all projections of attention), both also of recurrent "
+          "layers, or experts (routed experts alone); default: in 4 bits the model's quantized_4_bit, else all")
       .optional("engine", &S::engine, "profile of the inference engine, by name or YAML", {.nonempty = true})
       .optional("stack", &S::stack, "software-stack profile of its kernels; default: the engine's")
       .optional("tp", &S::tp, "tensor-parallel degree of an engine", {.min = 1, .max = kMostDegree})

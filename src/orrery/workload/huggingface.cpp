@@ -131,7 +131,7 @@ Result<Model> read_family(const Node& original, const Family& family, const std:
   }
   Model model = shaped(fields, family, *activation);
   if (family.finish != nullptr) { family.finish(node, model); }
-  model.quantized_4_bit = family.quantized_4_bit;
+  if (model.has_experts()) { model.quantized_4_bit = family.quantized_4_bit; }
   const Node* vision = family.tower == nullptr ? nullptr : original.find("vision_config");
   if (vision != nullptr && vision->kind == config::Kind::mapping) {
     ORRERY_TRY(tower, family.tower(*vision, original, model.hidden));

@@ -126,7 +126,7 @@ struct Operator {
   Matrices matrices;        // of these, matrices
   double frozen = 0;        // weights in this slice that are not trained (under an adapter)
   bool expert = false;      // weights of routed experts, which are replicated over other ranks than dense ones
-  bool left_out = false;    // of the quantisation: weights are stored in 16 bits
+  bool wide = false;        // a GEMM with weights of at least 16 bits in inference
   InPlaceWeights in_place;  // in addition
   Bytes converted;          // copy of stored weights that a kernel writes in the GEMM's format before the GEMM
 
@@ -179,6 +179,9 @@ struct Formats {
 // than 8 bits quantise, else all.
 [[nodiscard]] Quantized quantized_layers(const Model& model, std::optional<Quantized> given,
                                          hardware::Precision precision, const Formats& formats);
+
+// Whether an answer has to name the layers that are quantised: they are not all, or not the usual ones.
+[[nodiscard]] bool names_quantized(const Model& model, hardware::Precision precision, const Formats& formats);
 
 // Bytes of a stored weight that is not trained. Without a format of weights, layers are stored in the format of GEMM
 // inputs; embedding and head in at least 16 bits in any case.

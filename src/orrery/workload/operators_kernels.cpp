@@ -107,7 +107,7 @@ Operator linear_gemms(const Sizes& z, const Linear& l) {
   op.name = l.names.base;
   op.tag = l.tag;
   op.expert = l.expert;
-  op.left_out = l.left_out;
+  op.wide = l.wide;
   op.forward =
       linear_gemm(shape, m, l.n, l.k, volume, (l.rows * k + l.groups_read * weight) * input + l.rows * n * output);
   op.backward_input = linear_gemm(shape, m, l.k, l.n, volume,
@@ -176,6 +176,10 @@ Quantized quantized_layers(const Model& model, std::optional<Quantized> given, h
   const double element = hardware::element_size(precision).value();
   const double stored = formats.weights ? hardware::element_size(*formats.weights).value() : element;
   return std::min(element, stored) < 1.0 ? model.quantized_4_bit : Quantized::all;
+}
+
+bool names_quantized(const Model& model, hardware::Precision precision, const Formats& formats) {
+  return formats.quantized != Quantized::all || quantized_layers(model, {}, precision, formats) != Quantized::all;
 }
 
 WeightElements weight_elements(hardware::Precision precision, const Formats& formats) {
@@ -264,7 +268,7 @@ Kernel stream(double bytes, int launches) {
 void append_linear(std::vector<Operator>& list, const Sizes& z, const Linear& l) {
   if (!l.wide && is_left_out(z, l)) {
     Linear wide = l;
-    wide.wide = wide.left_out = true;
+    wide.wide = true;
     append_linear(list, z, wide);
     return;
   }

@@ -315,7 +315,7 @@ TEST(operators, layers_that_are_not_quantised_keep_16_bits) {
     const Operator& op = find(layer, name);
     const double weights = op.parameters * hardware::element_size(op.forward.precision).value();
     EXPECT_NEAR(op.forward.held.weights.value(), weights, 0.4 * weights) << name;  // not all experts have rows
-    EXPECT_EQ(op.left_out, op.forward.precision == hardware::Precision::bf16) << name;
+    EXPECT_EQ(op.wide, op.forward.precision == hardware::Precision::bf16) << name;
     return op.forward.precision;
   };
   const auto narrow = hardware::Precision::fp4, wide = hardware::Precision::bf16;
