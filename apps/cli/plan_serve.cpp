@@ -21,7 +21,6 @@
 #include "orrery/launch/launch.hpp"
 #include "orrery/launch/serving.hpp"
 #include "orrery/report/serving_plan.hpp"
-#include "orrery/workload/records.hpp"
 
 namespace orrery::cli {
 
@@ -161,7 +160,6 @@ std::vector<std::string> simulated_only(const serving::Scenario& s) {
     add(true, "kv_format", hardware::name_of(*s.kv_format));
   }
   if (s.attention_precision) { add(true, "attention_precision", hardware::name_of(*s.attention_precision)); }
-  if (s.quantized) { add(true, "quantized", config::enum_name(*s.quantized)); }
   add(!s.stack.empty() && s.stack != "sglang-deepep", "stack", s.stack);
   add(!s.prefill_cluster.empty(), "prefill_cluster", s.prefill_cluster);
   add(s.routing != serving::Routing::least_outstanding && s.routing != serving::Routing::round_robin, "routing",
@@ -208,6 +206,7 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
     fleet.missing.push_back(setting.value.is_scalar() ? setting.key + " " + setting.value.scalar : setting.key);
   }
   for (std::string& setting : simulated_only(s)) { fleet.missing.push_back(std::move(setting)); }
+  if (!best.result.quantized.empty()) { fleet.missing.push_back("quantized " + best.result.quantized); }
   fleet.note = fmt::format("{} ({}): predicted {:.4g} {} within {}", best.text, s.engine, best.load,
                            best.result.sessions ? "sessions/s" : "requests/s", s.slo);
   return launch::serving_script(server, fleet);
