@@ -151,7 +151,9 @@ ServingRow with_degrees_of_recipe(ServingRow row) {
 }
 
 // AIConfigurator's copies of InferenceX's rows multiply tp by ep where experts are shared out over all ranks (tp 16, ep
-// 4 is tp 4, ep 4: the times are those of tp 4), and state attention dp over all ranks as tp x dp GPUs.
+// 4 is tp 4, ep 4: the times are those of tp 4), and state attention dp over all ranks as tp x dp GPUs. Of vLLM, tp 4,
+// ep 4 without attention dp is stated so: the list of that day has nothing else (kimik2.5-fp4-b200-vllm, 26 March
+// 2026).
 ServingRow with_true_degrees(ServingRow row) {
   row = with_degrees_of_recipe(std::move(row));
   if (row.family != "aic_silicon" || row.mode != "agg" || !is_of_inferencex(row) || !row.tp || !row.ep) { return row; }
@@ -160,8 +162,9 @@ ServingRow with_true_degrees(ServingRow row) {
     row.tp = ep;
     row.gpus = ep;
   } else if (dp > 1 && dp == tp && ep == tp * dp) {
-    row.tp = 1;
     row.ep = row.gpus = dp;
+    row.tp = row.engine == "vllm" ? dp : 1;
+    if (row.engine == "vllm") { row.dp_attn = 1; }
   }
   return row;
 }

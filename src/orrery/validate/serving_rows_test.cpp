@@ -241,6 +241,33 @@ TEST(served, pools_have_the_degrees_of_their_recipes) {
   EXPECT_THAT(plans_in(amd), ElementsAre("tp 8, ep 1", "tp 8, ep 1"));
 }
 
+// Copies of InferenceX's rows: tp 4, ep 4 of vLLM is stated as 16 GPUs with attention dp, and of TensorRT-LLM as tp 16.
+TEST(served, copied_rows_have_the_degrees_of_their_lists) {
+  using testing::ElementsAre;
+  ServingRow row;
+  row.family = "aic_silicon";
+  row.length_dist = "uniform[0.8,1.0] of isl and osl, random tokens";
+  row.mode = "agg";
+  row.isl = row.osl = 64.0;
+  row.load_kind = "concurrency";
+  row.load = 1.0;
+  row.pp = row.replicas = 1;
+  row.model_key = "kimi-k2";
+  row.precision = "fp4";
+  row.gpu_type = "B200";
+  row.engine = "vllm";
+  row.engine_version = "0.17.0";
+  row.tp = row.dp_attn = 4;
+  row.ep = row.gpus = 16;
+  EXPECT_THAT(plans_in(row), ElementsAre("tp 4, ep 4"));
+  row.engine = "trtllm";
+  EXPECT_THAT(plans_in(row), ElementsAre("tp 1, attention dp 4, ep 4"));
+  row.dp_attn = 1;
+  row.tp = 16;
+  row.ep = 4;
+  EXPECT_THAT(plans_in(row), ElementsAre("tp 4, ep 4"));
+}
+
 // By names of recipes: batches, drafts and attention dp; a batch of the day; by clients where no list has the run.
 TEST(served, decode_engines_of_pools_have_the_batches_of_their_recipes) {
   const auto recipe_of = [](const char* gpu, const char* precision, double osl, std::int64_t engines,
