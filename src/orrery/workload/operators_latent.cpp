@@ -10,8 +10,6 @@
 #include "orrery/core/integers.hpp"
 #include "orrery/workload/operators_halves.hpp"
 
-#include "orrery/core/integers.hpp"
-
 namespace orrery::workload {
 
 namespace {

@@ -148,7 +148,7 @@ TEST(Passes, top_p_sorts_the_whole_vocabulary) {
   const auto list = head_operators(tiny_llama(), sorts, step(7));
   expect_kernel(find(list, "head.logits").forward, {2 * 2 * 128 * 8, (16 + 1024) * 2 + 256 * 4}, "logits");
   expect_kernel(find(list, "sample").forward, {0, 256 * 152, 11}, "sample");
-  EXPECT_EQ(list.back().boundary_bytes, Bytes(256 * 4 / 2));
+  EXPECT_EQ(list.back().boundary_bytes, Bytes(256.0 * 4 / 2));
   Model model = tiny_llama();
   model.vocab = 256;
   model.kv_heads = 2;
