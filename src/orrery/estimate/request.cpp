@@ -58,12 +58,11 @@ void add_job_fields(config::Record<Request>& record) {
                 "inference: format of the KV cache; default: 16 bits, or that of GEMM inputs where the stack does so")
       .optional("attention_precision", &Request::attention_precision,
                 "number format of the inputs of attention's GEMMs; default: that of --precision, at least 16 bits")
-      .optional(
-          "quantized", &Request::quantized,
-          "inference: which layers have the narrow format; the others keep 16 bits: all, but-qkv (without the "
-          "projections to "
-          "queries, keys and values), but-attention (without all projections of attention), both also of recurrent "
-          "layers, or experts (routed experts alone); default: in 4 bits the model's quantized_4_bit, else all")
+      .optional("quantized", &Request::quantized,
+                "inference: which layers have the narrow format; the others keep 16 bits: all, but-qkv (without the "
+                "projections to queries, keys and values), but-attention (without all projections of attention), both "
+                "also of recurrent "
+                "layers, or experts (routed experts alone); default: in 4 bits the model's quantized_4_bit, else all")
       .optional("optimizer", &Request::optimizer,
                 "optimizer: Adam, Adam with 8-bit moments, SGD with momentum, or Muon for the matrices of layers (Adam "
                 "for the rest); default: adam")
@@ -242,8 +241,7 @@ std::vector<Diagnostic> format_problems(const Request& request) {
           "needs --precision fp8");
   require(is_inference || !request.kv_format, "--kv-format", "inference only: training keeps no KV cache");
   require(is_inference || !request.quantized, "--quantized", "inference only: training uses one format for all layers");
-  const bool is_narrow = hardware::element_size(request.precision) < Bytes(2.0) ||
-                         (request.weight_format && hardware::element_size(*request.weight_format) < Bytes(2.0));
+  const bool is_narrow = workload::narrowest_element(request.precision, request.weight_format) < 2.0;
   require(is_narrow || !is_inference || !request.quantized, "--quantized",
           "has no effect: no format has less than 16 bits; give --precision or --weight-format");
   if (request.weight_format && !is_inference && request.lora == 0) {

@@ -209,7 +209,7 @@ void check_job(PlanChecker& check, const workload::Model& model, const Job& job)
     return fmt::format("experts: {} has no routed experts, so nothing would be quantised", model.name);
   });
   const bool has_no_layers = job.formats.quantized != workload::Quantized::all && model.is_recommender();
-  check.require(!has_no_layers, "--quantized", [&] { return fmt::format("has no effect on recommenders"); });
+  check.require(!has_no_layers, "--quantized", [&] { return std::string("has no effect on recommenders"); });
   check.require(job.adapter.rank >= 0 && job.adapter.rank <= model.hidden, "--lora", [&] {
     return fmt::format("\"{}\" is not a rank of the model's matrices; valid: 0 (no adapter) to {}, their width",
                        job.adapter.rank, model.hidden);

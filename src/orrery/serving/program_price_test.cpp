@@ -117,7 +117,7 @@ TEST(ProgramPrice, older_software_decodes_models_with_experts_more_slowly) {
 }
 
 // The same sequences with a prompt: never faster than without, and older software adds to them what it adds alone.
-TEST(ProgramPrice, older_software_decodes_more_slowly_beside_prompts_too) {
+TEST(ProgramPrice, older_software_decodes_more_slowly_in_iterations_with_prompts) {
   EngineSettings now = profile("sglang"), older = now;
   now.age_slowdown = older.age_slowdown = 0.03;
   older.software_age = 12.0;

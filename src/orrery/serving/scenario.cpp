@@ -450,8 +450,7 @@ std::vector<Diagnostic> problems(const Scenario& scenario) {
     wrong("--rate", "is missing; give a load: --rate, --concurrency or --trace; for example --rate 8");
   }
   check_deployment_effects(scenario, found);
-  const bool is_narrow = hardware::element_size(scenario.precision) < Bytes(2.0) ||
-                         (scenario.weight_format && hardware::element_size(*scenario.weight_format) < Bytes(2.0));
+  const bool is_narrow = workload::narrowest_element(scenario.precision, scenario.weight_format) < 2.0;
   if (scenario.quantized && !is_narrow) {
     wrong("--quantized", "has no effect: no format has less than 16 bits; give --precision or --weight-format");
   }

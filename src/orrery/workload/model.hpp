@@ -137,9 +137,9 @@ struct Model {
   bool attention_output_bias = false;
   bool mlp_bias = false;
   bool qk_norm = false;                        // queries and keys are normalised head by head (Qwen3, Gemma 3, ViT-22B)
-  Quantized quantized_4_bit = Quantized::all;  // layers that its checkpoints in 4 bits quantise
   bool qk_norm_wide = false;                   // ... all heads together, with a weight per channel (OLMo 2)
   bool attention_gate = false;                 // attention's output is multiplied by a projected gate (Qwen3-Next)
+  Quantized quantized_4_bit = Quantized::all;  // layers that its checkpoints in 4 bits quantise
   bool pre_norms = true;           // a norm before attention and before the MLP; false: after them only (OLMo 2)
   bool post_norms = false;         // an additional norm after attention and after the MLP (Gemma 2)
   bool causal = true;              // a position attends to earlier ones only; false: a lone encoder (ViT)

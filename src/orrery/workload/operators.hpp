@@ -175,6 +175,10 @@ struct Formats {
   friend bool operator==(const Formats&, const Formats&) = default;
 };
 
+// Bytes of the narrower of a GEMM's inputs and its stored weights.
+[[nodiscard]] double narrowest_element(hardware::Precision precision,
+                                       const std::optional<hardware::StorageFormat>& weights);
+
 // The layers that a job in inference quantises: those that are given, else those that the model's checkpoints of less
 // than 8 bits quantise, else all.
 [[nodiscard]] Quantized quantized_layers(const Model& model, std::optional<Quantized> given,

@@ -111,7 +111,7 @@ void append_output(std::vector<Operator>& list, const Linear::Names& names, cons
   l.input = z.whole(l.k);
   l.input_from = OperatorTag::residual;  // replaying the core alone keeps its output
   l.input_element = z.shared_output;
-  l.leaves_attention = true;
+  l.output_projection = true;
   l.adapted = true;
   append_linear(list, z, l);
 }

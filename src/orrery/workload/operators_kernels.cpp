@@ -135,7 +135,7 @@ bool is_left_out(const Sizes& z, const Linear& l) {
   const bool attends = l.tag == OperatorTag::attention_projection || l.tag == OperatorTag::attention_up_projection;
   switch (z.quantized) {
     case Quantized::all: return false;
-    case Quantized::but_qkv: return attends && !l.leaves_attention;
+    case Quantized::but_qkv: return attends && !l.output_projection;
     case Quantized::but_attention: return attends;
     case Quantized::experts: return !l.expert;
   }
@@ -170,12 +170,15 @@ std::int64_t vocabulary_rows(const Model& model, std::int64_t tp) {
   return ceil_div(model.vocab, kVocabMultiple * tp) * kVocabMultiple;
 }
 
+double narrowest_element(hardware::Precision precision, const std::optional<hardware::StorageFormat>& weights) {
+  const double element = hardware::element_size(precision).value();
+  return weights ? std::min(element, hardware::element_size(*weights).value()) : element;
+}
+
 Quantized quantized_layers(const Model& model, std::optional<Quantized> given, hardware::Precision precision,
                            const Formats& formats) {
   if (given) { return *given; }
-  const double element = hardware::element_size(precision).value();
-  const double stored = formats.weights ? hardware::element_size(*formats.weights).value() : element;
-  return std::min(element, stored) < 1.0 ? model.quantized_4_bit : Quantized::all;
+  return narrowest_element(precision, formats.weights) < 1.0 ? model.quantized_4_bit : Quantized::all;
 }
 
 bool names_quantized(const Model& model, hardware::Precision precision, const Formats& formats) {

@@ -94,7 +94,7 @@ struct Linear {
   double bias = 0;                             // elements
   bool adapted = false;                        // gets an adapter when the slice has a rank for one
   bool wide = false;                           // in the wide precision
-  bool leaves_attention = false;               // the output projection of attention or of another mixer
+  bool output_projection = false;              // of attention or of another mixer
   bool expert = false;                         // weights of routed experts
   bool adapter = false;                        // weights of an adapter, which are trained
   double output = 0;                           // bytes of an element of Y; 0: as every activation

@@ -146,7 +146,7 @@ void append_latent_attention(std::vector<Operator>& list, const Model& model, co
   Linear output = projection(kLatentOutput, z.tokens, z.hidden, width, z.whole(width));
   output.input_from = OperatorTag::residual;  // replaying the core alone keeps its output
   output.input_element = z.shared_output;
-  output.leaves_attention = true;
+  output.output_projection = true;
   append_linear(list, z, output);
 }
 

@@ -215,7 +215,7 @@ void append_mixer(std::vector<Operator>& list, const Model& model, const hardwar
   Linear out = projection(kOut, z, z.hidden, part.width);
   out.input = m.kind == MixerKind::mamba ? 0.0 : z.whole(part.width);
   out.input_from = OperatorTag::mixer_core;
-  out.leaves_attention = true;
+  out.output_projection = true;
   append_linear(list, z, out);
 }
 
