@@ -122,12 +122,13 @@ double matrix_rate(const Kernel& kernel, const Accelerator& a, double peak) {
 
 // Rows of the smallest tile of a kernel. Grouped GEMMs of NVIDIA GPUs with 4-bit matrix units have an expert's rows on
 // the narrow side of the tile, from 8 on (the trtllm-gen kernels of FlashInfer and TensorRT-LLM); those of AMD GPUs
-// sort rows into blocks of 32 (BLOCK_SIZE_M of AITER and the instances of its CK kernels).
+// sort rows into blocks of 32 (BLOCK_SIZE_M of AITER and the instances of its CK kernels). Others depend on software.
 std::int64_t fewest_rows(const Kernel& kernel, const Accelerator& a) {
   constexpr std::int64_t kAiterBlock = 32;
   if (kernel.weight_only) { return 1; }
   if (kernel.grouped && a.maker == "AMD") { return kAiterBlock; }
   if (kernel.grouped && a.peak(hardware::Precision::fp4).value() > 0.0) { return 1; }
+  if (kernel.grouped && kernel.block_rows > 0) { return kernel.block_rows; }
   return kTiles.back().m;
 }
 

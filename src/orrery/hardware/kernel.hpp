@@ -44,6 +44,7 @@ struct Kernel {
   bool grouped = false;       // several sets of rows, each with its own weights; gemm
   bool native = true;         // uses the newest matrix instructions of the accelerator; attention
   bool weight_only = false;   // weights are narrower than the other operand, and converted on chip; gemm
+  std::int64_t block_rows = 0;  // of a grouped gemm's smallest block, where the accelerator does not say; 0: 64
   bool block_scaled = false;  // narrow operands have a scale per block instead of one per tensor; gemm
 
   bool split_accumulation = false;  // adds partial sums in fp32 outside the matrix units; fp8 gemm

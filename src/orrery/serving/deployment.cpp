@@ -146,8 +146,8 @@ Result<void> BuiltPool::add_price() {
       PriceOptions{in.settings.largest_graph, exact, in.settings.speculative_tokens, tokens_per_step(in.settings),
                    in.settings.draft_layers, in.settings.layer_host, expert_host, in.settings.expert_rate,
                    in.settings.expert_math_rate, in.settings.expert_math_rate_of,
-                   in.settings.expert_weight_only_math_rate, in.settings.expert_latency, in.settings.overlap_branches,
-                   in.settings.draft_host, in.settings.sequence_host, in.settings.max_batched_tokens,
+                   in.settings.expert_weight_only_math_rate, in.settings.expert_latency, in.settings.expert_block_rows,
+                   in.settings.overlap_branches, in.settings.draft_host, in.settings.sequence_host, in.settings.max_batched_tokens,
                    in.settings.routes_padding, slowdown_of_age(in.settings)});
   return {};
 }

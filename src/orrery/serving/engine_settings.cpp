@@ -54,6 +54,11 @@ void add_kernels(Record<EngineSettings>& record) {
       .optional("expert_latency", &E::expert_latency,
                 "time of a grouped GEMM besides the latency of a kernel: tokens are sorted by expert and quantised",
                 {.max = kMostHost})
+      .optional("expert_block_rows", &E::expert_block_rows,
+                "rows of the smallest block that grouped GEMMs pad an expert's tokens to, on NVIDIA GPUs without 4-bit "
+                "matrix units (with them 8, on AMD GPUs 32; weights that are stored narrower than they are multiplied: "
+                "8)",
+                {.min = 1, .max = 256})
       .optional("overlap_branches", &E::overlap_branches,
                 "on NVIDIA GPUs, shared experts run on a second stream with the routed ones, and latent attention's "
                 "down-projection of keys and values with that of queries: their latency is hidden")

@@ -68,6 +68,7 @@ struct EngineSettings {
   std::map<std::string, double> expert_math_rate_of;   // see its help
   std::optional<double> expert_weight_only_math_rate;  // see its help; none: expert_math_rate
   Seconds expert_latency;                              // of a grouped GEMM, besides the latency of a kernel
+  std::int64_t expert_block_rows = 64;                 // see its help
   bool overlap_branches = false;                       // see its help
   bool wide_absorption = false;                        // see its help
   double software_age = 0.0;                           // months; see its help

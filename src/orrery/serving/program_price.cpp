@@ -151,6 +151,7 @@ Seconds ProgramPrice::kernel_time(std::string_view name, parallel::KernelLaunch 
   if (options_.exact == Exact::yes ? launch.kernel.grouped : is_grouped(name, launch.kernel)) {
     launch.kernel.grouped = true;
     launch.kernel.gap += options_.expert_latency;
+    launch.kernel.block_rows = options_.expert_block_rows;
     if (launch.kernel.weight_only || !is_new) { launch.kernel.bytes /= options_.expert_rate; }
     launch.kernel.rate *= grouped_part(launch.kernel, is_new);
   }

@@ -50,6 +50,7 @@ struct PriceOptions {
   std::map<std::string, double> expert_math_rate_of;   // of other grouped GEMMs, by precision: parts of grouped_rate
   std::optional<double> expert_weight_only_math_rate;  // of narrow weights, instead of expert_math_rate
   Seconds expert_latency;                              // of a grouped GEMM, besides the latency of a kernel
+  std::int64_t expert_block_rows = 0;                  // of a grouped GEMM's smallest block; 0: its default
   bool overlap_branches = false;  // kernels of a second stream hide their latency under those of the first
   Seconds draft_host;             // of the host, for each sequence of an iteration with drafts
   Seconds sequence_host;          // of the host, for each sequence that gets a token

@@ -265,6 +265,14 @@ void set_mlperf(const ServingRow& row, serving::EngineSettings& settings) {
   if (settings.name == "tensorrt-llm" && row.load_kind == "offline") { settings.sequence_host = {}; }
 }
 
+// Blocks of 64 rows: vLLM's default for scales by block before 0.17 (vllm-project/vllm pull request 34846), SGLang's for
+// the shapes of expert parallelism, which have no tuned file (fused_moe_triton/configs).
+void set_blocks(const ServingRow& row, const serving::Degrees& degrees, serving::EngineSettings& settings) {
+  constexpr std::int64_t kUntuned = 64;
+  const bool is_old = settings.name == "vllm-v1" && is_older(row.engine_version, {0, 17});
+  if (is_old || (settings.name == "sglang" && degrees.ep > 1)) { settings.expert_block_rows = kUntuned; }
+}
+
 }  // namespace
 
 bool is_of_aiconfigurator(const ServingRow& row) {
@@ -286,6 +294,7 @@ bool is_of_inferencex(const ServingRow& row) {
 void set_launch(const ServingRow& row, std::string_view pool, const serving::Degrees& degrees,
                 serving::EngineSettings& settings, std::optional<bool>& narrow_cache) {
   settings.software_age = software_age_of(row);
+  set_blocks(row, degrees, settings);
   // TensorRT-LLM multiplies absorbed weights in fp8 on Hopper, and in bf16 on Blackwell (fp8_block_scaling_bmm_out).
   if (settings.name == "tensorrt-llm" && !is_blackwell(row)) { settings.wide_absorption = false; }
   if (is_of_aiconfigurator(row)) { set_aiconfigurator(row, settings); }
