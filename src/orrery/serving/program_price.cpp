@@ -99,7 +99,7 @@ ProgramPrice::ProgramPrice(const workload::Model& model, const hardware::Cluster
       job_(job),
       plan_(plan),
       options_(options),
-      slowdown_(model.has_experts() ? options.decode_slowdown : 1.0),
+      slowdown_(model.has_experts() ? options.slowdown : 1.0),
       fabric_(cluster, stack.transfers),
       collectives_(fabric_),
       lowerer_(model, cluster, stack) {
@@ -295,6 +295,11 @@ Seconds ProgramPrice::padding_of(std::int64_t rows, std::int64_t size, std::int6
   return real(size - rows) / real(size - low) * std::max(Seconds(0), above - below);
 }
 
+// Time of the device, with older software.
+Ticks ProgramPrice::slowed(Ticks device) const {
+  return slowdown_ == 1.0 ? device : std::llround(slowdown_ * static_cast<double>(device));
+}
+
 // A pass over the layers and the head of the draft model, for one position of each sequence.
 Seconds ProgramPrice::draft_time(std::int64_t rows, std::int64_t size) {
   const Table& t = table(size);
@@ -312,9 +317,7 @@ DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
   const auto of_token = [&](Ticks step) {
     return options_.drafts == 0 ? step : std::llround(static_cast<double>(step) / options_.tokens_per_step);
   };
-  const auto of_device = [&](Ticks step) {
-    return of_token(slowdown_ == 1.0 ? step : std::llround(slowdown_ * static_cast<double>(step)));
-  };
+  const auto of_device = [&](Ticks step) { return of_token(slowed(step)); };
   DecodeLine line;
   line.per_token = of_device(core.per_token);
   line.at = of_device(core.low + ticks_of(t.decode + t.head - padding_of(rows, size, width))) +
@@ -323,23 +326,11 @@ DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
   if (!is_captured(rows)) { line = at_least(line, contexts, of_token(ticks_of(launches(t)))); }
   Ticks waits = ticks_of(real(rows) * options_.sequence_host);
   if (options_.drafts > 0) {
-    waits = saturated_sum(waits, options_.drafts * ticks_of(slowdown_ * draft_time(rows, size)));
+    waits = saturated_sum(waits, options_.drafts * slowed(ticks_of(draft_time(rows, size))));
     waits = saturated_sum(waits, ticks_of(real(rows) * options_.draft_host));
   }
   line.at = saturated_sum(line.at, of_token(waits));
   return line;
-}
-
-// What older software adds to a decode step, of one token.
-Ticks ProgramPrice::of_age(std::int64_t sequences, std::int64_t contexts) {
-  if (slowdown_ == 1.0 || sequences == 0) { return 0; }
-  const std::int64_t rows = per_rank(sequences), width = 1 + options_.drafts;
-  const std::int64_t size = captured_size(rows, options_.largest_graph);
-  const Table& t = table(width * size);
-  Ticks device =
-      core_line(sequences, contexts).at(contexts) + ticks_of(t.decode + t.head - padding_of(rows, size, width));
-  if (options_.drafts > 0) { device += options_.drafts * ticks_of(draft_time(rows, size)); }
-  return std::llround((slowdown_ - 1.0) * static_cast<double>(device) / options_.tokens_per_step);
 }
 
 // The host has what is left: launches that the device waits for, and its work for each sequence and its drafts.
@@ -491,8 +482,7 @@ std::int64_t ProgramPrice::fullest_rank(const MixedStep& step) {
 }
 
 // With drafts, sequences that decode advance by one token, though the iteration generates several of each: so they add
-// that part of what they take to the time of the prompts. Older software adds what it adds to their step without
-// prompts.
+// that part of what they take to the time of the prompts.
 Ticks ProgramPrice::mixed(const MixedStep& step) {
   std::int64_t prompts = 0, longest = 0, contexts = step.contexts;
   for (const Chunk& chunk : step.chunks) {
@@ -502,7 +492,7 @@ Ticks ProgramPrice::mixed(const MixedStep& step) {
   }
   // Prompts of which one token is left join a captured decode step.
   if (longest == 1 && options_.exact == Exact::no) { return decode(step.decodes + prompts, contexts).at; }
-  const Ticks all = saturated_sum(iteration(step, prompts, longest), of_age(step.decodes, step.contexts));
+  const Ticks all = iteration(step, prompts, longest);
   if (options_.drafts == 0 || step.decodes == 0) { return all; }
   const Ticks alone = iteration({step.chunks, 0, 0, step.sampling - step.decodes}, prompts, longest);
   return alone + std::llround(static_cast<double>(all - alone) / options_.tokens_per_step);
@@ -522,10 +512,11 @@ Ticks ProgramPrice::iteration(const MixedStep& step, std::int64_t prompts, std::
   time += prompt_time(step.chunks);
   Ticks ticks = ticks_of(time);
   if (step.decodes > 0) { ticks += core_line(step.decodes, step.contexts).at(step.contexts); }
+  ticks = slowed(ticks);
   if (longest > 1) { ticks = std::max(ticks, ticks_of(prompt_host_)); }
   if (verified > 0) {
     const std::int64_t rows = per_rank(step.decodes);
-    ticks += options_.drafts * ticks_of(draft_time(rows, captured_size(rows, options_.largest_graph)));
+    ticks += options_.drafts * slowed(ticks_of(draft_time(rows, captured_size(rows, options_.largest_graph))));
     ticks = saturated_sum(ticks, ticks_of(real(rows) * options_.draft_host));
   }
   return saturated_sum(ticks, ticks_of(real(per_rank(step.sampling)) * options_.sequence_host));

@@ -56,7 +56,7 @@ struct PriceOptions {
   Seconds sequence_host;          // of the host, for each sequence that gets a token
   std::int64_t most_tokens = std::numeric_limits<std::int64_t>::max();  // of a rank in an iteration with prompts
   bool routes_padding = false;   // rows that pad a decode step to a captured size use experts as tokens do
-  double decode_slowdown = 1.0;  // of the device in decode iterations of models with experts: older software
+  double slowdown = 1.0;         // of the device, for models with experts: older software
 };
 
 // Where the time of a decode iteration goes. Of one token, where drafts make an iteration generate several.
@@ -152,9 +152,9 @@ class ProgramPrice final : public StepPrice {
   [[nodiscard]] bool is_captured(std::int64_t per_rank) const;
   [[nodiscard]] Seconds launches(const Table& table) const;
   [[nodiscard]] Seconds padding_of(std::int64_t rows, std::int64_t size, std::int64_t width);
+  [[nodiscard]] Ticks slowed(Ticks device) const;
   [[nodiscard]] Seconds draft_time(std::int64_t rows, std::int64_t size);
   [[nodiscard]] Bytes absorbed_copies() const;
-  [[nodiscard]] Ticks of_age(std::int64_t sequences, std::int64_t contexts);
   [[nodiscard]] CoreLine core_line(std::int64_t sequences, std::int64_t contexts);
   [[nodiscard]] Seconds linear_time(std::int64_t tokens);
   [[nodiscard]] Seconds expert_time(std::int64_t tokens);
@@ -168,7 +168,7 @@ class ProgramPrice final : public StepPrice {
   parallel::Job job_;
   parallel::Plan plan_;
   PriceOptions options_;
-  double slowdown_ = 1.0;  // of the device in decode iterations
+  double slowdown_ = 1.0;  // of the device
   network::Fabric fabric_;
   network::PriceCache collectives_;
   parallel::Lowerer lowerer_;
