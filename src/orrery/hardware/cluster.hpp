@@ -103,6 +103,7 @@ struct Cluster {
   double node_power_watts = 0.0;             // of one innermost-dimension group, everything included
   double node_price_usd = 0.0;               // of one innermost-dimension group; 0: not known
   double usd_per_device_hour = 0.0;          // rented; 0: not known
+  double host_slowdown = 1.0;                // host times of inference engines, relative to those of their profiles
   double speed_spread = 0.0;                 // relative standard deviation of nodes' times for the same work
   Sources sources;
   std::vector<std::string> warnings;  // set by scaled()

@@ -224,6 +224,15 @@ double tokens_per_step(const EngineSettings& settings) {
   return tokens;
 }
 
+void slow_host(EngineSettings& settings, double slowdown) {
+  using E = EngineSettings;
+  for (Seconds E::*host :
+       {&E::step_host, &E::layer_host, &E::expert_layer_host, &E::expert_parallel_layer_host, &E::sequence_host,
+        &E::draft_host, &E::transfer_host, &E::prompt_host, &E::token_host}) {
+    settings.*host *= slowdown;
+  }
+}
+
 double slowdown_of_age(const EngineSettings& settings) {
   return std::pow(1.0 + settings.age_slowdown, settings.software_age);
 }

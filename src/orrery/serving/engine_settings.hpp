@@ -90,6 +90,8 @@ struct EngineSettings {
 [[nodiscard]] double tokens_per_step(const EngineSettings& settings);
 
 // Time of a decode iteration of a model with experts relative to that with software of age 0.
+// With all times of the host so many times as long.
+void slow_host(EngineSettings& settings, double slowdown);
 [[nodiscard]] double slowdown_of_age(const EngineSettings& settings);
 
 // Time of the server for a token: it sends those of an iteration together, and at least `stream_interval`.
