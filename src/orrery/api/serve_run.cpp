@@ -119,6 +119,7 @@ Result<void> check_effects(const serving::EngineSettings& engine, const config::
            Setting{"policy", "--policy", engine.policy == serving::Policy::fcfs || uses.traced,
                    "--trace, whose column has priorities"},
            Setting{"expert_parallel_layer_host", "--expert-parallel-layer-host", uses.ep, "--ep of at least 2"},
+           Setting{"expert_parallel_block_rows", "--expert-parallel-block-rows", uses.ep, "--ep of at least 2"},
            Setting{"tokenizer_batch", "--tokenizer-batch", tokenises, "--prompt-host above 0"},
            Setting{"stream_interval", "--stream-interval", streams, "--token-host above 0"},
            Setting{"long_prefill_threshold", "--long-prefill-threshold", engine.chunked_prefill, "--chunked-prefill"},

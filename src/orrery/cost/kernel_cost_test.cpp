@@ -139,6 +139,24 @@ TEST(KernelCost, grouped_kernels_of_amd_gpus_have_blocks_of_32_rows) {
   EXPECT_EQ(compute(amd, 4096, true), compute(other, 4096, true));
 }
 
+// Kernels of software whose blocks have fewer rows: nothing on AMD GPUs, whose kernels are their own.
+TEST(KernelCost, grouped_kernels_have_the_blocks_of_their_software) {
+  Accelerator other = round_accelerator(), amd = other;
+  amd.maker = "AMD";
+  const auto compute = [](const Accelerator& a, std::int64_t rows, std::int64_t block_rows) {
+    Kernel kernel = gemm(100, rows, 256, 8192);
+    kernel.grouped = true;
+    kernel.block_rows = block_rows;
+    return kernel_cost(kernel, a).compute;
+  };
+  EXPECT_EQ(compute(other, 1, 16), compute(other, 16, 16));
+  EXPECT_LT(compute(other, 16, 16), compute(other, 17, 16));
+  EXPECT_LT(compute(other, 1, 16), compute(other, 1, 64));
+  EXPECT_EQ(compute(other, 1, 64), compute(other, 1, 0));
+  EXPECT_EQ(compute(other, 4096, 16), compute(other, 4096, 0));
+  EXPECT_EQ(compute(amd, 1, 16), compute(amd, 1, 0));
+}
+
 TEST(KernelCost, weight_only_kernels_never_take_longer) {
   for (std::int64_t rows = 1; rows <= 4096; rows *= 2) {
     Kernel kernel = gemm(1, rows, 8192, 8192);

@@ -40,12 +40,12 @@ struct Kernel {
   Seconds gap;                                  // before each launch, where the framework launches kernel by kernel
   double latency_hidden = 0.0;                  // part of the latency of a launch that passes under the kernel before
   std::int64_t extra_kernels = 0;               // additional kernels of single experts, concurrent with those
-  double rate = 1.0;          // rate of this stack's kernels / best on the accelerator; gemm, attention
-  bool grouped = false;       // several sets of rows, each with its own weights; gemm
-  bool native = true;         // uses the newest matrix instructions of the accelerator; attention
-  bool weight_only = false;   // weights are narrower than the other operand, and converted on chip; gemm
+  double rate = 1.0;            // rate of this stack's kernels / best on the accelerator; gemm, attention
+  bool grouped = false;         // several sets of rows, each with its own weights; gemm
+  bool native = true;           // uses the newest matrix instructions of the accelerator; attention
+  bool weight_only = false;     // weights are narrower than the other operand, and converted on chip; gemm
   std::int64_t block_rows = 0;  // of a grouped gemm's smallest block, where the accelerator does not say; 0: 64
-  bool block_scaled = false;  // narrow operands have a scale per block instead of one per tensor; gemm
+  bool block_scaled = false;    // narrow operands have a scale per block instead of one per tensor; gemm
 
   bool split_accumulation = false;  // adds partial sums in fp32 outside the matrix units; fp8 gemm
 

@@ -143,14 +143,17 @@ Result<void> BuiltPool::add_price() {
   const Seconds expert_host = in.degrees.ep > 1
                                   ? std::max(in.settings.expert_layer_host, in.settings.expert_parallel_layer_host)
                                   : in.settings.expert_layer_host;
+  const std::int64_t block_rows = in.degrees.ep > 1
+                                      ? std::max(in.settings.expert_block_rows, in.settings.expert_parallel_block_rows)
+                                      : in.settings.expert_block_rows;
   price_ = std::make_unique<ProgramPrice>(
       *in.model, in.cluster, in.stack, job, plan(),
       PriceOptions{in.settings.largest_graph, exact, in.settings.speculative_tokens, tokens_per_step(in.settings),
                    in.settings.draft_layers, in.settings.layer_host, expert_host, in.settings.expert_rate,
                    in.settings.expert_math_rate, in.settings.expert_math_rate_of,
-                   in.settings.expert_weight_only_math_rate, in.settings.expert_latency, in.settings.expert_block_rows,
-                   in.settings.overlap_branches, in.settings.draft_host, in.settings.sequence_host, in.settings.max_batched_tokens,
-                   in.settings.routes_padding, slowdown_of_age(in.settings)});
+                   in.settings.expert_weight_only_math_rate, in.settings.expert_latency, block_rows,
+                   in.settings.overlap_branches, in.settings.draft_host, in.settings.sequence_host,
+                   in.settings.max_batched_tokens, in.settings.routes_padding, slowdown_of_age(in.settings)});
   return {};
 }
 

@@ -17,6 +17,7 @@ using serving::EngineSettings;
 namespace {
 
 constexpr std::int64_t kMostOfAStep = 1'000'000'000, kMostBlocks = 1'000'000'000'000;
+constexpr std::int64_t kMostBlockRows = 256;
 constexpr double kMostAge = 24.0;    // months: no measurement is older
 constexpr Seconds kMostHost(10.0);   // of the host, for one of what it does
 constexpr Seconds kMostWait(100.0);  // of a request
@@ -58,7 +59,10 @@ void add_kernels(Record<EngineSettings>& record) {
                 "rows of the smallest block that grouped GEMMs pad an expert's tokens to, on NVIDIA GPUs without 4-bit "
                 "matrix units (with them 8, on AMD GPUs 32; weights that are stored narrower than they are multiplied: "
                 "8)",
-                {.min = 1, .max = 256})
+                {.min = 1, .max = kMostBlockRows})
+      .optional("expert_parallel_block_rows", &E::expert_parallel_block_rows,
+                "expert_block_rows with ep above 1, if more (kernels that are not tuned for whole experts)",
+                {.min = 0, .max = kMostBlockRows})
       .optional("overlap_branches", &E::overlap_branches,
                 "on NVIDIA GPUs, shared experts run on a second stream with the routed ones, and latent attention's "
                 "down-projection of keys and values with that of queries: their latency is hidden")
@@ -71,8 +75,7 @@ void add_kernels(Record<EngineSettings>& record) {
                 {.min = 0.0, .max = kMostAge})
       .optional(
           "age_slowdown", &E::age_slowdown,
-          "of models with experts: part by which decode steps take longer for each month of software_age, compounded; "
-          "prompts take as long",
+          "of models with experts: part by which the device takes longer for each month of software_age, compounded",
           {.min = 0.0, .max = 0.2});
 }
 
@@ -226,9 +229,8 @@ double tokens_per_step(const EngineSettings& settings) {
 
 void slow_host(EngineSettings& settings, double slowdown) {
   using E = EngineSettings;
-  for (Seconds E::*host :
-       {&E::step_host, &E::layer_host, &E::expert_layer_host, &E::expert_parallel_layer_host, &E::sequence_host,
-        &E::draft_host, &E::transfer_host, &E::prompt_host, &E::token_host}) {
+  for (Seconds E::* host : {&E::step_host, &E::layer_host, &E::expert_layer_host, &E::expert_parallel_layer_host,
+                            &E::sequence_host, &E::draft_host, &E::transfer_host, &E::prompt_host, &E::token_host}) {
     settings.*host *= slowdown;
   }
 }

@@ -69,6 +69,7 @@ struct EngineSettings {
   std::optional<double> expert_weight_only_math_rate;  // see its help; none: expert_math_rate
   Seconds expert_latency;                              // of a grouped GEMM, besides the latency of a kernel
   std::int64_t expert_block_rows = 64;                 // see its help
+  std::int64_t expert_parallel_block_rows = 0;         // with ep above 1, if more
   bool overlap_branches = false;                       // see its help
   bool wide_absorption = false;                        // see its help
   double software_age = 0.0;                           // months; see its help

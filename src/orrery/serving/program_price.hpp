@@ -55,8 +55,8 @@ struct PriceOptions {
   Seconds draft_host;             // of the host, for each sequence of an iteration with drafts
   Seconds sequence_host;          // of the host, for each sequence that gets a token
   std::int64_t most_tokens = std::numeric_limits<std::int64_t>::max();  // of a rank in an iteration with prompts
-  bool routes_padding = false;   // rows that pad a decode step to a captured size use experts as tokens do
-  double slowdown = 1.0;         // of the device, for models with experts: older software
+  bool routes_padding = false;  // rows that pad a decode step to a captured size use experts as tokens do
+  double slowdown = 1.0;        // of the device, for models with experts: older software
 };
 
 // Where the time of a decode iteration goes. Of one token, where drafts make an iteration generate several.

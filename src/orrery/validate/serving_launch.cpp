@@ -265,19 +265,17 @@ void set_mlperf(const ServingRow& row, serving::EngineSettings& settings) {
   if (settings.name == "tensorrt-llm" && row.load_kind == "offline") { settings.sequence_host = {}; }
 }
 
-// vLLM schedules the next iteration while one runs by default since 0.14 (release notes; vllm-project/vllm pull request
-// 31998). Before, the device waited for the scheduler, the sampler and their messages.
-void set_scheduling(const ServingRow& row, serving::EngineSettings& settings) {
-  constexpr Seconds kSerialHost{2e-3};  // fitted: Qwen3-32B on H100, Llama 3.1 8B on H200
-  if (settings.name == "vllm-v1" && is_older(row.engine_version, {0, 14})) { settings.step_host = kSerialHost; }
-}
+// ---- Versions of vLLM ----
 
-// Blocks of 64 rows: vLLM's default for scales by block before 0.17 (vllm-project/vllm pull request 34846), SGLang's for
-// the shapes of expert parallelism, which have no tuned file (fused_moe_triton/configs).
-void set_blocks(const ServingRow& row, const serving::Degrees& degrees, serving::EngineSettings& settings) {
+// Since 0.14 it schedules the next iteration while one runs (release notes; pull request 31998); before, the device
+// waited for the scheduler, the sampler and their messages. Blocks of few rows for experts with scales by block are its
+// default since 0.17 (34846).
+void set_version(const ServingRow& row, serving::EngineSettings& settings) {
+  constexpr Seconds kSerialHost{2e-3};  // fitted: Qwen3-32B on H100, Llama 3.1 8B on H200
   constexpr std::int64_t kUntuned = 64;
-  const bool is_old = settings.name == "vllm-v1" && is_older(row.engine_version, {0, 17});
-  if (is_old || (settings.name == "sglang" && degrees.ep > 1)) { settings.expert_block_rows = kUntuned; }
+  if (settings.name != "vllm-v1") { return; }
+  if (is_older(row.engine_version, {0, 14})) { settings.step_host = kSerialHost; }
+  if (is_older(row.engine_version, {0, 17})) { settings.expert_block_rows = kUntuned; }
 }
 
 }  // namespace
@@ -301,8 +299,7 @@ bool is_of_inferencex(const ServingRow& row) {
 void set_launch(const ServingRow& row, std::string_view pool, const serving::Degrees& degrees,
                 serving::EngineSettings& settings, std::optional<bool>& narrow_cache) {
   settings.software_age = software_age_of(row);
-  set_scheduling(row, settings);
-  set_blocks(row, degrees, settings);
+  set_version(row, settings);
   // TensorRT-LLM multiplies absorbed weights in fp8 on Hopper, and in bf16 on Blackwell (fp8_block_scaling_bmm_out).
   if (settings.name == "tensorrt-llm" && !is_blackwell(row)) { settings.wide_absorption = false; }
   if (is_of_aiconfigurator(row)) { set_aiconfigurator(row, settings); }

@@ -327,9 +327,24 @@ TEST(served, vllm_of_2023_launches_every_kernel) {
   const auto of_2023 = settings_of(row, "vllm-v0");
   EXPECT_EQ(of_2023.largest_graph, 0);
   EXPECT_EQ(of_2023.max_batched_tokens, 64 * 512);
-  // The host is that of the profile on every machine.
+  // The host is that of the profile; the machine says how much slower its processors are.
   row.gpu_type = "A100-80GB";
   EXPECT_EQ(settings_of(row, "vllm-v0").layer_host, of_2023.layer_host);
+}
+
+// vLLM schedules while the device runs since 0.14, and has blocks of few rows since 0.17.
+TEST(served, versions_of_vllm_have_their_scheduler_and_kernels) {
+  const auto settings = [](const char* version) {
+    return settings_of(evaluated("vllm", version, "H100-SXM"), "vllm-v1");
+  };
+  const auto old = settings("0.12.0"), middle = settings("0.15.1"), now = settings("0.17.0"), unknown = settings("");
+  EXPECT_GT(old.step_host, middle.step_host);
+  EXPECT_EQ(middle.step_host, now.step_host);
+  EXPECT_EQ(old.expert_block_rows, 64);
+  EXPECT_EQ(middle.expert_block_rows, 64);
+  EXPECT_LT(now.expert_block_rows, 64);
+  EXPECT_EQ(unknown.step_host, now.step_host);
+  EXPECT_EQ(unknown.expert_block_rows, now.expert_block_rows);
 }
 
 // One look of the scheduler in 15 steps, and its host time once.
