@@ -121,6 +121,7 @@ TEST(ProgramPrice, slower_hosts_take_longer) {
   EngineSettings settings = profile("vllm-v0");
   settings.largest_graph = 0;  // launches bound a decode step
   settings.layer_host = Seconds(2e-3);
+  settings.prompt_host = Seconds(5e-6);
   settings.draft_host = settings.sequence_host = settings.transfer_host = Seconds(1e-5);
   const auto slow = built("llama-3.1-8b", settings, degrees_of(1, 1, 1), {}, "dgx-a100");
   const auto fast = built("llama-3.1-8b", settings, degrees_of(1, 1, 1));
@@ -257,6 +258,7 @@ TEST(ProgramPrice, launches_hide_attention_with_and_without_prompts) {
   EngineSettings settings = profile("vllm-v1");
   settings.largest_graph = 0;
   settings.layer_host = Seconds(2e-3);
+  settings.prompt_host = Seconds(5e-6);
   settings.sequence_host = Seconds(0);
   const auto engine = built("llama-3.1-8b", settings, degrees_of(1, 1, 1));
   ProgramPrice& price = engine->pool->price();
