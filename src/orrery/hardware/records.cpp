@@ -347,9 +347,7 @@ const Record<Cluster>& Described<Cluster>::record() {
           .optional("usd_per_device_hour", &Cluster::usd_per_device_hour, "rented, USD; 0 = unknown",
                     {.min = 0.0, .max = 1e6})
           .optional("host_slowdown", &Cluster::host_slowdown,
-                    "how many times as long as in profiles of inference engines their host work takes on the nodes' "
-                    "processors (profiles: of DGX H100 and later)",
-                    {.min = 0.1, .max = 10.0})
+                    "host times of inference engines over those of their profiles", {.min = 0.1, .max = 10.0})
           .optional("speed_spread", &Cluster::speed_spread,
                     "relative standard deviation of nodes' times for the same work (stragglers)",
                     {.min = 0.0, .max = 1.0})
