@@ -107,6 +107,20 @@ TEST(ServePhysics, mixtures_run_with_tensor_parallelism_on_every_engine) {
   }
 }
 
+// Age that changes nothing is a warning.
+TEST(ServePhysics, software_age_without_effect_is_named) {
+  const auto warnings = [](const char* model, const char* engine) {
+    ServeRequest request = clients(4, 8);
+    request.scenario.model = model;
+    request.scenario.engine = engine;
+    config::add(request.engine, "software_age", config::integer_node(6));
+    return run_of(request).warnings;
+  };
+  EXPECT_THAT(warnings("llama-3.1-8b", "sglang"), Contains(HasSubstr("software_age has no effect: llama-3.1-8b")));
+  EXPECT_THAT(warnings("qwen3-30b-a3b", "vllm-v1"), Contains(HasSubstr("age_slowdown of engine vllm-v1 is 0")));
+  EXPECT_THAT(warnings("qwen3-30b-a3b", "sglang"), Not(Contains(HasSubstr("software_age"))));
+}
+
 TEST(ServePhysics, a_draft_model_takes_memory) {
   ServeRequest request = clients(4, 8);
   const std::int64_t plain = run_of(request).pools.front().blocks;

@@ -19,8 +19,20 @@ using serving_test::small_run;
 // All requests arrive at once and run as one batch: decode takes as long as `estimate --task inference` says. The
 // prefill differs by less than 1 %: attention of prompts is priced for all chunks of an iteration together.
 TEST(ApiServe, a_static_batch_is_an_estimate_of_inference) {
-  for (const std::int64_t tp : {1, 4}) {
+  struct Case {
+    const char *model, *cluster, *stack;
+    std::int64_t tp;
+  };
+  for (const auto& [model, cluster, stack, tp] : {
+           Case{"llama-3.1-8b", "dgx-h100", "tensorrt-llm", 1},
+           Case{"llama-3.1-8b", "dgx-h100", "tensorrt-llm", 4},
+           Case{"llama-3.1-8b", "dgx-a100", "pytorch-eager", 4},  // whose hosts are slow
+           Case{"deepseek-v2-lite", "dgx-h100", "tensorrt-llm", 1},
+       }) {
     ServeRequest request = small_run();
+    request.scenario.model = model;
+    request.scenario.cluster = cluster;
+    request.scenario.stack = stack;
     request.scenario.rate.reset();
     request.scenario.concurrency = 16;
     request.scenario.requests = 16;
@@ -29,22 +41,22 @@ TEST(ApiServe, a_static_batch_is_an_estimate_of_inference) {
     const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
     ASSERT_TRUE(run.has_value()) << run.error().text();
     estimate::Request job;
-    job.model = "llama-3.1-8b";
-    job.cluster = "dgx-h100";
+    job.model = model;
+    job.cluster = cluster;
     job.devices = tp;
     job.tp = tp;
     job.sequence_parallel = false;
     job.micro_batch = 16;
     job.task = parallel::Task::inference;
-    job.stack = "tensorrt-llm";
+    job.stack = stack;
     job.prompt = 512;
     job.generate = 32;
     job.batch = 16;
     const auto estimate = Orrery(ORRERY_SOURCE_DATA_DIR).estimate(job);
     ASSERT_TRUE(estimate.has_value()) << estimate.error().text();
     const auto& inference = *estimate->estimate.inference;
-    EXPECT_NEAR(run->ttft.mean, inference.time_to_first_token.value(), 1e-2 * run->ttft.mean);
-    EXPECT_NEAR(run->tpot.mean, inference.time_per_output_token.value(), 1e-6 * run->tpot.mean);
+    EXPECT_NEAR(run->ttft.mean, inference.time_to_first_token.value(), 1e-2 * run->ttft.mean) << model << cluster;
+    EXPECT_NEAR(run->tpot.mean, inference.time_per_output_token.value(), 1e-6 * run->tpot.mean) << model << cluster;
   }
 }
 

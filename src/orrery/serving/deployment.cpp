@@ -42,8 +42,10 @@ Result<std::unique_ptr<BuiltPool>> BuiltPool::build(PoolInputs inputs) {
   // No prompts interrupt decode steps there: requests whose keys and values have arrived join the next one.
   const bool joins = inputs.name == "decode" && inputs.settings.scheduler == Scheduler::prefill_first;
   if (joins) { inputs.settings.scheduler = Scheduler::mixed; }
-  slow_host(inputs.settings, inputs.cluster.host_slowdown);
-  inputs.stack.host.launch_time *= inputs.cluster.host_slowdown;
+  if (inputs.settings.scheduler != Scheduler::static_batch) {  // those are priced as estimates are
+    slow_host(inputs.settings, inputs.cluster.host_slowdown);
+    inputs.stack.host.launch_time *= inputs.cluster.host_slowdown;
+  }
   std::unique_ptr<BuiltPool> pool(new BuiltPool(std::move(inputs)));
   if (auto ok = pool->finish(); !ok) { return tl::make_unexpected(ok.error()); }
   return pool;
