@@ -119,6 +119,7 @@ Result<void> check_effects(const serving::EngineSettings& engine, const config::
            Setting{"policy", "--policy", engine.policy == serving::Policy::fcfs || uses.traced,
                    "--trace, whose column has priorities"},
            Setting{"expert_parallel_layer_host", "--expert-parallel-layer-host", uses.ep, "--ep of at least 2"},
+           Setting{"expert_block_rows", "--expert-block-rows", uses.experts, "a model with experts"},
            Setting{"expert_parallel_block_rows", "--expert-parallel-block-rows", uses.ep, "--ep of at least 2"},
            Setting{"tokenizer_batch", "--tokenizer-batch", tokenises, "--prompt-host above 0"},
            Setting{"stream_interval", "--stream-interval", streams, "--token-host above 0"},
@@ -158,7 +159,8 @@ Result<std::unique_ptr<ServingInputs>> ServingInputs::read(const std::string& da
   ORRERY_TRY(stack, at_flag(inputs->catalogue_.stack(s.stack.empty() ? engine.stack : s.stack), "--stack"));
   ORRERY_TRY(model, at_flag(workload::load_model(data_directory, s.model, s.as), "--model"));
   EngineUses used = uses;
-  used.ep = uses.ep && model.has_experts();
+  used.experts = model.has_experts();
+  used.ep = uses.ep && used.experts;
   if (auto ok = check_effects(engine, request.engine, used); !ok) { return tl::make_unexpected(ok.error()); }
   inputs->engine_ = std::move(engine);
   inputs->stack_ = std::move(stack);

@@ -23,6 +23,7 @@ struct EngineUses {
   bool pools = false;         // of prefill and decode
   bool attention_dp = false;  // above 1
   bool ep = false;            // above 1
+  bool experts = false;       // of the model
   bool traced = false;        // arrivals or lengths of a trace
 };
 

@@ -141,7 +141,9 @@ double gemm_seconds(const Kernel& kernel, const Accelerator& a, double peak) {
   const auto offer = [&](const Tile& tile) {
     best = std::min(best, tiled_seconds(kernel, tile, cores, rate, memory_rate(a)));
   };
-  for (const Tile& tile : kTiles) { offer(tile); }
+  for (const Tile& tile : kTiles) {
+    if (tile.m >= fewest) { offer(tile); }
+  }
   for (const Tile& tile : kTilesOfFewRows) {
     if (tile.m >= fewest) { offer(tile); }
   }

@@ -43,7 +43,7 @@ Result<std::unique_ptr<BuiltPool>> BuiltPool::build(PoolInputs inputs) {
   const bool joins = inputs.name == "decode" && inputs.settings.scheduler == Scheduler::prefill_first;
   if (joins) { inputs.settings.scheduler = Scheduler::mixed; }
   if (inputs.settings.scheduler != Scheduler::static_batch) {  // those are priced as estimates are
-    slow_host(inputs.settings, inputs.cluster.host_slowdown);
+    inputs.settings = with_slower_host(std::move(inputs.settings), inputs.cluster.host_slowdown);
     inputs.stack.host.launch_time *= inputs.cluster.host_slowdown;
   }
   std::unique_ptr<BuiltPool> pool(new BuiltPool(std::move(inputs)));
@@ -390,8 +390,9 @@ void warn_if_busy(results::Serving& result, double part, const std::string& what
 }
 
 // How busy the servers of a pool's engines are: the first pool's with prompts, the last one's with answers.
-void add_servers(results::Serving& result, std::size_t p, const EngineSettings& settings, double tokenised_s,
+void add_servers(results::Serving& result, std::size_t p, const PoolInputs& inputs, double tokenised_s,
                  double engines) {
+  const EngineSettings& settings = inputs.settings;
   if (engines <= 0.0 || result.duration_s <= 0.0) { return; }
   results::ServingPool& pool = result.pools[p];
   pool.tokenising = tokenised_s / (engines * result.duration_s);
@@ -399,11 +400,14 @@ void add_servers(results::Serving& result, std::size_t p, const EngineSettings& 
     const double streamed = result.output_tokens_per_s - (p > 0 ? result.requests_per_s : 0.0);
     pool.streaming = stream_time(settings).value() * streamed / engines;
   }
+  const double slowdown = inputs.cluster.host_slowdown;
+  const std::string on_cluster =
+      slowdown == 1.0 ? "" : fmt::format(", times host_slowdown {:g} of {}", slowdown, inputs.cluster.name);
   const auto warn = [&](double part, const char* what, const char* setting, Seconds host, const char* remedy) {
     warn_if_busy(result, part,
                  fmt::format("the server of {} {} tokens", engines > 1.0 ? "each engine" : "the engine", what),
-                 fmt::format(" ({} {}): it limits the deployment, not the GPUs{}", setting,
-                             config::format_seconds(host), remedy));
+                 fmt::format(" ({} {}{}): it limits the deployment, not the GPUs{}", setting,
+                             config::format_seconds((1.0 / slowdown) * host), on_cluster, remedy));
   };
   warn(pool.tokenising, "encodes", "prompt_host", settings.prompt_host, "");
   warn(pool.streaming, "streams", "token_host", settings.token_host,
@@ -448,7 +452,7 @@ void add_expenses(results::Serving& result, const Deployment& deployment, const 
           pools[p].autoscale.least, pools[p].replicas, totals.most, engines, totals.starts, totals.stops};
     }
     const double seconds = engines * result.duration_s;
-    add_servers(result, p, inputs.settings, run.tokenised_s[p], engines);
+    add_servers(result, p, inputs, run.tokenised_s[p], engines);
     add_links(result, p, deployment.fleet.transfer, run.transferred_s, engines);
     pool.gpu_hours = seconds * static_cast<double>(inputs.degrees.gpus_of_engine()) / kHour;
     const auto cost = hardware::cost_rate(inputs.cluster), power = hardware::power(inputs.cluster);

@@ -57,11 +57,12 @@ void add_kernels(Record<EngineSettings>& record) {
                 {.max = kMostHost})
       .optional("expert_block_rows", &E::expert_block_rows,
                 "rows of the smallest block that grouped GEMMs pad an expert's tokens to, on NVIDIA GPUs without 4-bit "
-                "matrix units (with them 8, on AMD GPUs 32; weights that are stored narrower than they are multiplied: "
-                "8)",
+                "matrix units: 8, 16, 32, 64, 128 or 256 (other numbers: the next of these). With 4-bit units, and for "
+                "weights that are stored narrower than they are multiplied, it is 8, on AMD GPUs 32",
                 {.min = 1, .max = kMostBlockRows})
       .optional("expert_parallel_block_rows", &E::expert_parallel_block_rows,
-                "expert_block_rows with ep above 1, if more (kernels that are not tuned for whole experts)",
+                "with ep above 1, the larger of this and expert_block_rows counts (kernels are tuned for slices of "
+                "experts alone)",
                 {.min = 0, .max = kMostBlockRows})
       .optional("overlap_branches", &E::overlap_branches,
                 "on NVIDIA GPUs, shared experts run on a second stream with the routed ones, and latent attention's "
@@ -227,12 +228,13 @@ double tokens_per_step(const EngineSettings& settings) {
   return tokens;
 }
 
-void slow_host(EngineSettings& settings, double slowdown) {
+EngineSettings with_slower_host(EngineSettings settings, double slowdown) {
   using E = EngineSettings;
   for (Seconds E::* host : {&E::step_host, &E::layer_host, &E::expert_layer_host, &E::expert_parallel_layer_host,
                             &E::sequence_host, &E::draft_host, &E::transfer_host, &E::prompt_host, &E::token_host}) {
     settings.*host *= slowdown;
   }
+  return settings;
 }
 
 double slowdown_of_age(const EngineSettings& settings) {

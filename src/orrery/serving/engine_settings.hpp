@@ -90,10 +90,11 @@ struct EngineSettings {
 // Mean number of tokens of a decode iteration: accepted drafts and one more.
 [[nodiscard]] double tokens_per_step(const EngineSettings& settings);
 
-// Time of a decode iteration of a model with experts relative to that with software of age 0.
-// With all times of the host so many times as long.
-void slow_host(EngineSettings& settings, double slowdown);
+// Device time of an iteration of a model with experts relative to that with software of age 0.
 [[nodiscard]] double slowdown_of_age(const EngineSettings& settings);
+
+// The settings with all host times multiplied by `slowdown`.
+[[nodiscard]] EngineSettings with_slower_host(EngineSettings settings, double slowdown);
 
 // Time of the server for a token: it sends those of an iteration together, and at least `stream_interval`.
 [[nodiscard]] Seconds stream_time(const EngineSettings& settings);

@@ -451,23 +451,20 @@ Seconds ProgramPrice::prompt_time(std::span<const Chunk> chunks) {
   return time;
 }
 
+// A part of the table of `tokens`, affine between the grid's points.
+Seconds ProgramPrice::interpolated(std::int64_t tokens, Seconds Table::* part) {
+  const std::int64_t low = options_.exact == Exact::yes ? tokens : below(tokens);
+  const std::int64_t high = options_.exact == Exact::yes ? tokens : above(tokens);
+  Seconds time = table(low).*part;
+  if (high > low) { time += real(tokens - low) / real(high - low) * (table(high).*part - time); }
+  return time;
+}
+
 Seconds ProgramPrice::linear_time(std::int64_t tokens) {
   const auto index = static_cast<std::size_t>(tokens);
   if (index >= linear_.size()) { linear_.resize(index + 1, -1.0); }
-  if (linear_[index] >= 0.0) { return Seconds(linear_[index]); }
-  const std::int64_t low = options_.exact == Exact::yes ? tokens : below(tokens);
-  const std::int64_t high = options_.exact == Exact::yes ? tokens : above(tokens);
-  double time = table(low).linear.value();
-  if (high > low) {
-    const double part = static_cast<double>(tokens - low) / static_cast<double>(high - low);
-    time += part * (table(high).linear.value() - time);
-  }
-  linear_[index] = time;
-  return Seconds(time);
-}
-
-Seconds ProgramPrice::expert_time(std::int64_t tokens) {
-  return 0.5 * (table(below(tokens)).experts + table(above(tokens)).experts);
+  if (linear_[index] < 0.0) { linear_[index] = interpolated(tokens, &Table::linear).value(); }
+  return Seconds(linear_[index]);
 }
 
 // Tokens of the fullest micro-batch of all ranks of attention dp: each part of a prompt goes whole to the one with
@@ -493,9 +490,12 @@ Ticks ProgramPrice::mixed(const MixedStep& step) {
   // Prompts of which one token is left join a captured decode step.
   if (longest == 1 && options_.exact == Exact::no) { return decode(step.decodes + prompts, contexts).at; }
   const Ticks all = iteration(step, prompts, longest);
-  if (options_.drafts == 0 || step.decodes == 0) { return all; }
+  if (step.decodes == 0) { return all; }
+  // Interpolated work and that of a captured graph: with prompts, decoding does not take less.
+  const Ticks decoding = decode(step.decodes, step.contexts).at;
+  if (options_.drafts == 0) { return std::max(all, decoding); }
   const Ticks alone = iteration({step.chunks, 0, 0, step.sampling - step.decodes}, prompts, longest);
-  return alone + std::llround(static_cast<double>(all - alone) / options_.tokens_per_step);
+  return std::max<Ticks>(decoding, alone + std::llround(static_cast<double>(all - alone) / options_.tokens_per_step));
 }
 
 // The whole iteration; `prompts`, `longest`: tokens of all parts of prompts, and of the longest.
@@ -506,7 +506,7 @@ Ticks ProgramPrice::iteration(const MixedStep& step, std::int64_t prompts, std::
   const std::int64_t fullest = plan_.dp * plan_.pp > 1 ? fullest_rank(step) : 0;
   const std::int64_t of_rank = std::max({mean, longest, fullest});
   Seconds time = linear_time(of_rank);
-  if (of_rank > mean) { time += expert_time(mean) - expert_time(of_rank); }
+  if (of_rank > mean) { time += interpolated(mean, &Table::experts) - interpolated(of_rank, &Table::experts); }
   const std::int64_t sampled = step.sampling + verified;
   if (sampled > 0) { time += table(captured_size(per_rank(sampled), options_.largest_graph)).head; }
   time += prompt_time(step.chunks);

@@ -157,7 +157,7 @@ class ProgramPrice final : public StepPrice {
   [[nodiscard]] Bytes absorbed_copies() const;
   [[nodiscard]] CoreLine core_line(std::int64_t sequences, std::int64_t contexts);
   [[nodiscard]] Seconds linear_time(std::int64_t tokens);
-  [[nodiscard]] Seconds expert_time(std::int64_t tokens);
+  [[nodiscard]] Seconds interpolated(std::int64_t tokens, Seconds Table::* part);
   [[nodiscard]] Ticks iteration(const MixedStep& step, std::int64_t prompts, std::int64_t longest);
   [[nodiscard]] std::int64_t fullest_rank(const MixedStep& step);
   [[nodiscard]] Seconds core_of_prompts(PromptCore& core, std::span<const Chunk> chunks) const;

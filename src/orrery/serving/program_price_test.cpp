@@ -134,6 +134,50 @@ TEST(ProgramPrice, slower_hosts_take_longer) {
   EXPECT_NEAR(ratio(slow->pool->shape().prompt_host, fast->pool->shape().prompt_host), slowdown, 1e-6);
 }
 
+TEST(with_slower_host, multiplies_every_time_of_the_host) {
+  EngineSettings settings = profile("sglang");
+  for (Seconds* host : {&settings.step_host, &settings.layer_host, &settings.expert_parallel_layer_host}) {
+    *host = Seconds(1e-3);
+  }
+  const EngineSettings slow = with_slower_host(settings, 2.0);
+  const auto hosts = [](const EngineSettings& s) {
+    return std::vector<double>{s.step_host.value(),     s.layer_host.value(),  s.expert_layer_host.value(),
+                               s.sequence_host.value(), s.draft_host.value(),  s.expert_parallel_layer_host.value(),
+                               s.transfer_host.value(), s.prompt_host.value(), s.token_host.value()};
+  };
+  for (std::size_t k = 0; k < hosts(settings).size(); ++k) {
+    EXPECT_GT(hosts(settings)[k], 0.0) << k;
+    EXPECT_DOUBLE_EQ(hosts(slow)[k], 2.0 * hosts(settings)[k]) << k;
+  }
+  EXPECT_EQ(slow.request_overhead, settings.request_overhead);
+  EXPECT_EQ(slow.transfer_setup, settings.transfer_setup);
+  EXPECT_EQ(slow.expert_latency, settings.expert_latency);
+}
+
+// Prompts never shorten an iteration, whatever grid points and blocks lie between, and older software never does. (A
+// last token joins the decode step.)
+RC_GTEST_PROP(ProgramPrice, iterations_with_prompts_take_at_least_their_decode_steps, ()) {
+  EngineSettings settings = profile(*rc::gen::element("vllm-v1", "sglang"));
+  settings.largest_graph = *rc::gen::element(0, 512);
+  settings.expert_block_rows = *rc::gen::element(8, 16, 64, 256);
+  settings.speculative_tokens = *rc::gen::element(0, 0, 2);
+  settings.age_slowdown = 0.03;
+  const auto degrees = *rc::gen::element(degrees_of(1, 1, 1), degrees_of(2, 1, 1), degrees_of(1, 1, 2));
+  const std::string model = *rc::gen::element("qwen3-30b-a3b", "deepseek-v2-lite", "llama-3.1-8b");
+  EngineSettings older = settings;
+  older.software_age = *rc::gen::element(6.0, 24.0);
+  const auto now = built(model, settings, degrees), then = built(model, older, degrees);
+  const auto sequences = *rc::gen::inRange<std::int64_t>(1, 300);
+  const std::int64_t contexts = sequences * *rc::gen::inRange<std::int64_t>(1, 5000);
+  const std::vector<Chunk> chunks = {
+      {*rc::gen::inRange<std::int64_t>(2, 600), *rc::gen::inRange<std::int64_t>(0, 900)}};
+  const MixedStep step{chunks, sequences, contexts, sequences + 1};
+  ProgramPrice &first = now->pool->price(), &second = then->pool->price();
+  RC_ASSERT(first.mixed(step) >= first.decode(sequences, contexts).at);
+  RC_ASSERT(second.mixed(step) >= second.decode(sequences, contexts).at);
+  RC_ASSERT(second.mixed(step) >= first.mixed(step));
+}
+
 // Prompts take longer as decode steps do, and sequences with a prompt are never faster than without.
 TEST(ProgramPrice, older_software_is_slower_in_iterations_with_prompts) {
   EngineSettings now = profile("sglang"), older = now;

@@ -85,8 +85,8 @@ std::optional<Recompute> recompute_spelled(std::string_view text) {
 }
 
 bool is_older(std::string_view version, std::initializer_list<int> than) {
-  if (version.starts_with('v')) { version.remove_prefix(1); }
-  const bool is_number = !version.empty() && version.front() >= '0' && version.front() <= '9';
+  version.remove_prefix(std::min(version.size(), version.find_first_of("0123456789")));  // "v0.5", "vLLM 0.10.0, RHEL"
+  const bool is_number = !version.empty();
   for (const int other : than) {
     int number = 0;
     const char* const end = version.data() + version.size();

@@ -36,6 +36,8 @@ TEST(is_older, compares_numbers) {
   EXPECT_TRUE(is_older("0.5", {0, 5, 6}));
   EXPECT_TRUE(is_older("v0.5.1", {0, 5, 6}));
   EXPECT_FALSE(is_older("0.8", {0, 8}));
+  EXPECT_TRUE(is_older("vLLM 0.10.0, RHEL 9.4", {0, 14}));
+  EXPECT_FALSE(is_older("", {0, 5, 6}));
   EXPECT_FALSE(is_older("nightly-dev", {0, 5, 6}));
   EXPECT_FALSE(is_older("", {0, 8}));
 }
