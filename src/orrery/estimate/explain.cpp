@@ -286,13 +286,11 @@ void describe_job(results::Estimate& result, const Context& context, const Progr
   result.groups = group_shapes(program, context.cluster);
   result.not_modelled = not_modelled(context, program);
   result.warnings = context.model.warnings;
-  result.warnings.insert(result.warnings.end(), context.cluster.warnings.begin(), context.cluster.warnings.end());
-  const auto add_doubt = [&](const hardware::Accelerator& accelerator) {
-    auto doubt = hardware::doubtful_cores(accelerator);
-    if (!doubt.empty()) { result.warnings.push_back(std::move(doubt)); }
-  };
-  if (context.cluster.nodes.empty()) { add_doubt(context.cluster.accelerator); }
-  for (const hardware::Nodes& nodes : context.cluster.nodes) { add_doubt(nodes.accelerator); }
+  for (std::string& warning : hardware::warnings_of(context.cluster)) { result.warnings.push_back(std::move(warning)); }
+  if (program.job.is_inference()) {
+    auto warning = workload::checkpoint_warning(context.model, program.job.precision, program.job.formats);
+    if (!warning.empty()) { result.warnings.push_back(std::move(warning)); }
+  }
   if (program.job.seq > context.model.max_seq) {
     result.warnings.push_back(fmt::format("a sequence has {} tokens; the model is made for at most {}", program.job.seq,
                                           context.model.max_seq));

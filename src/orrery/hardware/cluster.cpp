@@ -133,6 +133,17 @@ double straggler_slowdown(double spread, std::int64_t devices) {
   return 1.0 + spread * 0.5 * (low + high);
 }
 
+std::vector<std::string> warnings_of(const Cluster& cluster) {
+  std::vector<std::string> warnings = cluster.warnings;
+  const auto add_doubt = [&](const Accelerator& accelerator) {
+    std::string doubt = doubtful_cores(accelerator);
+    if (!doubt.empty()) { warnings.push_back(std::move(doubt)); }
+  };
+  if (cluster.nodes.empty()) { add_doubt(cluster.accelerator); }
+  for (const Nodes& nodes : cluster.nodes) { add_doubt(nodes.accelerator); }
+  return warnings;
+}
+
 Ground weakest_ground(const Cluster& cluster, Links links) {
   Ground weakest{cluster.accelerator.basis, cluster.accelerator.name};
   for (const Nodes& some : cluster.nodes) {

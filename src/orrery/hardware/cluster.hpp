@@ -139,6 +139,9 @@ struct Ground {
 };
 [[nodiscard]] Ground weakest_ground(const Cluster& cluster, Links links = Links::in_use);
 
+// What an answer has to say of a cluster: its own warnings, and doubts about its accelerators' cores.
+[[nodiscard]] std::vector<std::string> warnings_of(const Cluster& cluster);
+
 // The cluster with `devices` accelerators: a whole number of nodes (of hosts, where the innermost dimension has
 // several), or fewer than one node; of several kinds, the first. A dimension that is not filled shrinks (its size may
 // become 1). Where the devices do not fill a whole number of blocks of switched dimensions, every block takes the same

@@ -471,6 +471,22 @@ void add_expenses(results::Serving& result, const Deployment& deployment, const 
   if (powered && rate > 0) { result.joules_per_token = watts / rate; }
 }
 
+// Of the files of the model and the clusters, and of the pools' memory; each once.
+void add_warnings(results::Serving& result, const Deployment& deployment) {
+  const auto add = [&](std::string warning) {
+    const auto& known = result.warnings;
+    if (warning.empty() || std::find(known.begin(), known.end(), warning) != known.end()) { return; }
+    result.warnings.push_back(std::move(warning));
+  };
+  for (const std::string& warning : deployment.model.warnings) { add(warning); }
+  for (const auto& pool : deployment.pools) {
+    const PoolInputs& in = pool->inputs();
+    add(workload::checkpoint_warning(deployment.model, in.job.precision, in.job.formats));
+    for (std::string& warning : hardware::warnings_of(in.cluster)) { add(std::move(warning)); }
+    for (std::string& warning : pool->memory_warnings()) { add(std::move(warning)); }
+  }
+}
+
 results::Serving result_of(const Deployment& deployment, const Workload& load, const std::vector<Pool>& pools,
                            const FleetRun& run, const std::vector<results::ServiceLevel>& slo,
                            const SummaryOptions& options) {
@@ -491,9 +507,7 @@ results::Serving result_of(const Deployment& deployment, const Workload& load, c
   summarise(result, load, pools, run, options);
   add_expenses(result, deployment, pools, run);
   add_store(result);
-  for (const auto& pool : deployment.pools) {
-    for (std::string& warning : pool->memory_warnings()) { result.warnings.push_back(std::move(warning)); }
-  }
+  add_warnings(result, deployment);
   result.not_modelled = not_modelled(deployment);
   if (load.branches > 1) {
     result.not_modelled.emplace_back("branches that fork from each other (trees, beam search)");

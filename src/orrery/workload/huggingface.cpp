@@ -144,6 +144,8 @@ Result<Model> read_family(const Node& original, const Family& family, const std:
   model.description = description_of(fields, family);
   model = completed(std::move(model));
   huggingface::read_details(node, model);
+  model.checkpoint = huggingface::checkpoint_of(original);
+  if (model.checkpoint.method.empty()) { model.checkpoint = huggingface::checkpoint_of(node); }
   if (const auto unread = huggingface::unread_keys(original, family); !unread.empty()) {
     model.warnings.push_back(fmt::format("{}: {} not known in a configuration of type {} and ignored: {}",
                                          original.place.file, unread.size() == 1 ? "a key is" : "keys are",

@@ -189,6 +189,9 @@ void all_biases(Model& model);
 // What has no effect on cost, from the part of the file that describes the model.
 void read_details(const config::Node& node, Model& model);
 
+// Number formats of the checkpoint, from "quantization_config".
+[[nodiscard]] Checkpoint checkpoint_of(const config::Node& config);
+
 // Sliding windows: which layers have one and its length, and every how many layers one has none. Returns an error for a
 // rule that cannot be described.
 struct Windows {

@@ -14,6 +14,7 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/hardware/accelerator.hpp"
+#include "orrery/hardware/storage_format.hpp"
 #include "orrery/workload/layer_functions.hpp"
 #include "orrery/workload/mixer.hpp"
 #include "orrery/workload/recommender.hpp"
@@ -116,6 +117,13 @@ enum class Quantized : std::uint8_t {
   experts,        // routed experts alone
 };
 
+// Number formats of a quantised checkpoint, as a config.json states them.
+struct Checkpoint {
+  std::string method;                              // "fp8", "awq"; empty: it is not quantised
+  std::optional<hardware::StorageFormat> weights;  // absent: the method or its format is not known
+  std::optional<hardware::Precision> inputs;       // of GEMMs; absent: only weights are quantised
+};
+
 struct Model {
   std::string name;
   std::string description;
@@ -172,6 +180,7 @@ struct Model {
   Tower tower;              // in front of a language model
   Recommender recommender;  // if it has tables, the model is a recommender and the fields above are not used
   hardware::Sources sources;
+  Checkpoint checkpoint;              // of the file that it was read from; not part of a description
   std::vector<std::string> warnings;  // about the file that it was read from; not part of a description
 
   [[nodiscard]] bool has_experts() const { return experts.count > 0; }

@@ -187,6 +187,9 @@ struct Formats {
 // Whether an answer has to name the layers that are quantised: they are not all, or not the usual ones.
 [[nodiscard]] bool names_quantized(const Model& model, hardware::Precision precision, const Formats& formats);
 
+// A warning where a checkpoint's weights have another format than inference is priced with; empty: they do not.
+[[nodiscard]] std::string checkpoint_warning(const Model& model, hardware::Precision precision, const Formats& formats);
+
 // Bytes of a stored weight that is not trained. Without a format of weights, layers are stored in the format of GEMM
 // inputs; embedding and head in at least 16 bits in any case.
 struct WeightElements {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "orrery/core/error.hpp"
 #include "orrery/core/integers.hpp"
 
@@ -183,6 +185,25 @@ Quantized quantized_layers(const Model& model, std::optional<Quantized> given, h
 
 bool names_quantized(const Model& model, hardware::Precision precision, const Formats& formats) {
   return formats.quantized != Quantized::all || quantized_layers(model, {}, precision, formats) != Quantized::all;
+}
+
+std::string checkpoint_warning(const Model& model, hardware::Precision precision, const Formats& formats) {
+  const Checkpoint& checkpoint = model.checkpoint;
+  if (checkpoint.method.empty()) { return {}; }
+  const std::string_view priced = formats.weights ? hardware::name_of(*formats.weights) : hardware::name_of(precision);
+  if (!checkpoint.weights) {
+    return fmt::format("the checkpoint is quantised (quantization_config: {}) in a format that is not known: its "
+                       "weights are priced in {}; give --precision or --weight-format",
+                       checkpoint.method, priced);
+  }
+  const std::string_view stored = hardware::name_of(*checkpoint.weights);
+  if (stored == priced) { return {}; }
+  const bool has_inputs = checkpoint.inputs && hardware::name_of(*checkpoint.inputs) == stored;
+  return fmt::format("the checkpoint has weights in {} (quantization_config: {}), and {} is priced; give {}", stored,
+                     checkpoint.method, priced,
+                     has_inputs ? fmt::format("--precision {0}, or --weight-format {0} if GEMMs compute in more bits",
+                                              stored)
+                                : fmt::format("--weight-format {}", stored));
 }
 
 WeightElements weight_elements(hardware::Precision precision, const Formats& formats) {
