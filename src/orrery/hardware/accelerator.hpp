@@ -70,6 +70,7 @@ struct Accelerator {
   double grouped_rate = 1.0;          // rate of GEMMs grouped by expert / rate of plain GEMMs
   double attention_efficiency = 1.0;  // best fused-attention rate / matrix_peak, forward
   double portable_attention = 1.0;    // rate of attention kernels without native instructions / that of native ones
+  double portable_gemm = 1.0;         // the same of GEMMs
   FlopsPerSecond exponential_rate;    // exponentials per second of the special-function units; 0: not known
   double memory_efficiency = 1.0;     // best measured streaming rate / memory_bandwidth
   Seconds kernel_latency;             // time of a kernel without work: launch on the device, first loads, last stores

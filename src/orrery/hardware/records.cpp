@@ -184,9 +184,9 @@ const Record<Accelerator>& Described<Accelerator>::record() {
                     kFraction)
           .optional("portable_attention", &Accelerator::portable_attention,
                     "rate of attention kernels without native instructions / rate of native ones", kFraction)
+          .optional("portable_gemm", &Accelerator::portable_gemm, "the same of GEMMs", kFraction)
           .optional("exponential_rate", &Accelerator::exponential_rate,
-                    "exponentials per second (as TFLOP/s, one each) of the special-function units, which limit fused "
-                    "attention with small heads; 0 = not known",
+                    "exponentials per second (as TFLOP/s, one each), which limit attention with small heads; 0: unknown",
                     {.max = kMostPeak})
           .required("memory_efficiency", &Accelerator::memory_efficiency,
                     "best measured streaming rate / memory_bandwidth", kFraction)

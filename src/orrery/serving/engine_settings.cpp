@@ -49,8 +49,8 @@ void add_kernels(Record<EngineSettings>& record) {
                 {.min = 0.05, .max = 1.0})
       .optional(
           "expert_weight_only_math_rate", &E::expert_weight_only_math_rate,
-          "expert_math_rate of grouped GEMMs whose weights are stored narrower than they are multiplied; default: "
-          "expert_math_rate",
+          "part of grouped_rate and portable_gemm that grouped GEMMs reach whose weights are stored narrower than they "
+          "are multiplied; default: expert_math_rate",
           {.min = 0.05, .max = 1.0})
       .optional("expert_latency", &E::expert_latency,
                 "time of a grouped GEMM besides the latency of a kernel: tokens are sorted by expert and quantised",

@@ -137,7 +137,10 @@ std::int64_t ProgramPrice::per_rank(std::int64_t all) const { return ceil_div(al
 
 // Part of grouped_rate that a grouped GEMM reaches. `is_new`: on an accelerator with 4-bit matrix units.
 double ProgramPrice::grouped_part(const hardware::Kernel& kernel, bool is_new) const {
-  if (kernel.weight_only) { return options_.expert_weight_only_math_rate.value_or(options_.expert_math_rate); }
+  if (kernel.weight_only) {
+    return options_.expert_weight_only_math_rate.value_or(options_.expert_math_rate) *
+           fabric_.cluster().accelerator.portable_gemm;
+  }
   if (!is_new) { return options_.expert_math_rate; }
   const auto found = options_.expert_math_rate_of.find(std::string(hardware::name_of(kernel.precision)));
   return found == options_.expert_math_rate_of.end() ? 1.0 : found->second;

@@ -246,8 +246,12 @@ class RowRun {
     auto cluster = cluster_of(columns, parts);
     if (!cluster) { return cluster.error(); }
     const StackFacts defaults{};
-    const auto precision = precision_of(row_.precision, defaults, accelerator_);
+    auto precision = precision_of(row_.precision, defaults, accelerator_);
     if (!precision) { return precision.error(); }
+    // Without units for 4 bits, weights are widened on chip and multiplied with inputs in 16.
+    if (stored_format(row_.precision, *precision) == hardware::StorageFormat::fp4) {
+      precision = hardware::Precision::bf16;
+    }
     serving::PoolInputs inputs;
     inputs.name = name;
     inputs.model = &deployment_.model;
