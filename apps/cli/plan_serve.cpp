@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -21,6 +23,7 @@
 #include "orrery/launch/launch.hpp"
 #include "orrery/launch/serving.hpp"
 #include "orrery/report/serving_plan.hpp"
+#include "orrery/workload/catalogue.hpp"
 
 namespace orrery::cli {
 
@@ -65,7 +68,8 @@ const config::Record<Choices>& choices_record() {
         .optional("pp", &Choices::pp, "numbers of pipeline stages to try; default: 1,2,4")
         .optional("ep", &Choices::ep, "expert-parallel degrees to try; default: 1 and all ranks of an engine")
         .optional("attention_dp", &Choices::attention_dp,
-                  "ranks of an engine that attend to different requests; default: powers of two for mixtures, else 1")
+                  "copies of attention in an engine of tp x pp x attention_dp accelerators, to try; default: powers of "
+                  "two for mixtures, else 1")
         .optional("max_batched_tokens", &Choices::max_batched_tokens,
                   "most tokens of an iteration, values to try; default: 2048, the profile's and 16384")
         .optional("max_sequences", &Choices::max_sequences, "most sequences at a time, values to try")
@@ -153,31 +157,60 @@ std::vector<std::string> simulated_only(const serving::Scenario& s) {
   const auto add = [&](bool is_given, const char* key, std::string_view value) {
     if (is_given) { list.push_back(fmt::format("{} {}", key, value)); }
   };
-  using hardware::Precision;
-  add(s.precision != Precision::bf16 && s.precision != Precision::fp8, "precision", hardware::name_of(s.precision));
-  if (s.weight_format) { add(true, "weight_format", hardware::name_of(*s.weight_format)); }
+  add(hardware::is_integer(s.precision), "precision", hardware::name_of(s.precision));
   if (s.kv_format && *s.kv_format != hardware::CacheFormat::fp8) {
     add(true, "kv_format", hardware::name_of(*s.kv_format));
   }
   if (s.attention_precision) { add(true, "attention_precision", hardware::name_of(*s.attention_precision)); }
   add(!s.stack.empty() && s.stack != "sglang-deepep", "stack", s.stack);
   add(!s.prefill_cluster.empty(), "prefill_cluster", s.prefill_cluster);
-  add(s.routing != serving::Routing::least_outstanding && s.routing != serving::Routing::round_robin, "routing",
-      config::enum_name(s.routing));
   add(s.host_cache > Bytes(0), "host_cache", config::format_bytes(s.host_cache));
   add(s.remote_cache > Bytes(0), "remote_cache", config::format_bytes(s.remote_cache));
   return list;
 }
 
+// Whether the script's router distributes requests as they were simulated.
+bool routes_alike(launch::Server server, serving::Routing routing, bool has_pools) {
+  using serving::Routing;
+  switch (server) {
+    case launch::Server::sglang: return routing != Routing::least_tokens && routing != Routing::session;
+    case launch::Server::vllm:
+      return routing == Routing::round_robin || (!has_pools && routing == Routing::least_outstanding);
+    case launch::Server::dynamo:
+      return routing == Routing::round_robin || routing == Routing::random || routing == Routing::prefix_aware;
+  }
+  return false;
+}
+
+// Most tokens of a request where the cache of the smallest engine has fewer than the model allows, in which case
+// servers refuse to start; else 0.
+std::int64_t longest_request(const results::ServingCandidate& best, std::int64_t allowed) {
+  constexpr std::int64_t kRound = 1024;
+  std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+  for (const auto& pool : best.result.pools) { fewest = std::min(fewest, pool.blocks * pool.block_tokens); }
+  if (best.engine.attention_dp > 1) { fewest /= best.engine.attention_dp; }
+  if (fewest >= allowed || allowed <= 0) { return 0; }
+  return fewest > kRound ? fewest / kRound * kRound : fewest;
+}
+
+// What the checkpoint has to be.
+std::string weights_of(const serving::Scenario& s, const results::Serving& result) {
+  std::string text(s.weight_format ? hardware::name_of(*s.weight_format) : hardware::name_of(s.precision));
+  if (!s.weight_format && hardware::element_size(s.precision) >= Bytes(2.0)) { return {}; }
+  return result.quantized.empty() ? text : fmt::format("{} (quantized: {})", text, result.quantized);
+}
+
 struct NodeFacts {
   std::int64_t accelerators = 0;
   bool is_amd = false;
+  std::int64_t longest = 0;  // tokens that the model allows
 };
 
-NodeFacts node_of(const std::string& data, const std::string& cluster) {
-  const auto described = hardware::Catalogue(data).cluster(cluster, 0);
+NodeFacts node_of(const std::string& data, const serving::Scenario& s) {
+  const auto described = hardware::Catalogue(data).cluster(s.cluster, 0);
   if (!described) { return {}; }
-  return {launch::devices_per_node(*described), described->accelerator.maker == "AMD"};
+  const auto model = workload::load_model(data, s.model, s.as);
+  return {launch::devices_per_node(*described), described->accelerator.maker == "AMD", model ? model->max_seq : 0};
 }
 
 std::string script(launch::Server server, const api::ServePlanRequest& request, const results::ServingCandidate& best,
@@ -195,7 +228,9 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
   fleet.max_sequences = best.max_sequences;
   fleet.stream_interval = best.stream_interval;
   fleet.memory_use = best.memory_use;
-  if (s.precision == hardware::Precision::fp8) { fleet.quantization = "fp8"; }
+  fleet.longest = longest_request(best, node.longest);
+  fleet.weights = weights_of(s, best.result);
+  if (s.precision == hardware::Precision::fp8 && !s.weight_format) { fleet.quantization = "fp8"; }
   if (s.kv_format == hardware::CacheFormat::fp8) { fleet.kv_format = "fp8"; }
   // The lines have these; others that are given change the prediction, too.
   constexpr std::array<std::string_view, 4> kEmitted = {"max_batched_tokens", "max_sequences", "stream_interval",
@@ -203,10 +238,17 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
   for (const config::Member& setting : request.base.engine.members) {
     const bool is_emitted = std::find(kEmitted.begin(), kEmitted.end(), setting.key) != kEmitted.end();
     if (is_emitted && (setting.key != "memory_use" || best.memory_use > 0.0)) { continue; }
+    if (setting.key == "speculative_tokens") {
+      fleet.drafts = std::atoll(setting.value.scalar.c_str());
+      continue;
+    }
+    if (setting.key == "acceptance") { continue; }  // the checkpoint's
     fleet.missing.push_back(setting.value.is_scalar() ? setting.key + " " + setting.value.scalar : setting.key);
   }
   for (std::string& setting : simulated_only(s)) { fleet.missing.push_back(std::move(setting)); }
-  if (!best.result.quantized.empty()) { fleet.missing.push_back("quantized " + best.result.quantized); }
+  if (!routes_alike(server, s.routing, best.prefill.has_value())) {
+    fleet.missing.push_back(fmt::format("routing {}", config::enum_name(s.routing)));
+  }
   fleet.note = fmt::format("{} ({}): predicted {:.4g} {} within {}", best.text, s.engine, best.load,
                            best.result.sessions ? "sessions/s" : "requests/s", s.slo);
   return launch::serving_script(server, fleet);
@@ -254,7 +296,7 @@ Result<int> run(const Options& options) {
   if (options.json) { print(report::serving_plan_json(*plan)); }
   if (plan->best.empty()) { return tl::make_unexpected(Failure{{{{}, plan->nothing}}, true}); }
   if (server) {
-    print(script(*server, request, plan->best.front(), node_of(data, request.base.scenario.cluster)));
+    print(script(*server, request, plan->best.front(), node_of(data, request.base.scenario)));
   } else if (!options.json) {
     print(report::serving_plan_text(*plan, options.choices.has("explain"), terminal_style()));
   }

@@ -10,6 +10,7 @@
 
 #include "orrery/api/serve_search.hpp"
 #include "orrery/launch/launch.hpp"
+#include "orrery/serving/growth.hpp"
 #include "orrery/serving/summary.hpp"
 
 namespace orrery::api::serve_search {
@@ -291,7 +292,11 @@ Result<results::ServingPlan> plan_serving(const std::string& data_directory, con
   ORRERY_TRY(ranges, serving_ranges(data_directory));
   ORRERY_TRY(plan, serve_search::Search(*inputs, request).run());
   std::erase_if(ranges, [](const auto& range) { return range.metric == "throughput"; });  // of closed loops
-  for (results::ServingCandidate& candidate : plan.best) { candidate.result.ranges = ranges; }
+  for (results::ServingCandidate& candidate : plan.best) {
+    results::Serving& result = candidate.result;
+    result.ranges = ranges;
+    if (result.growth.is_short || result.growth.is_burst) { result.warnings.emplace_back(serving::kTooFewRequests); }
+  }
   return plan;
 }
 

@@ -11,6 +11,7 @@
 #include "orrery/core/integers.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/estimate/spread.hpp"
+#include "orrery/serving/growth.hpp"
 #include "orrery/serving/summary.hpp"
 #include "orrery/workload/catalogue.hpp"
 
@@ -286,8 +287,8 @@ std::string overload_warning(const results::Serving& result, bool has_rate, bool
         what);
   }
   return fmt::format(
-      "{} arrive faster than they are completed: {:.0f} % of them pile up, and the times below depend on "
-      "how many are simulated",
+      "{} arrive faster than they are completed: {:.0f} % of them pile up, and times depend on how many "
+      "are simulated",
       what, 100.0 * growth.part);
 }
 
@@ -303,6 +304,17 @@ void warn_of_length(results::Serving& result, const workload::Model& model, cons
   result.warnings.push_back(fmt::format("{} longer than the {} tokens that the model is made for; the longest has {}",
                                         count == 1 ? "a request is" : fmt::format("{} requests are", grouped(count)),
                                         grouped(model.max_seq), grouped(longest)));
+}
+
+// Sessions of a trace that says nothing of prefixes.
+void warn_of_sessions(results::Serving& result, const serving::Deployment& deployment, const serving::Workload& load) {
+  const bool has_cache = std::any_of(deployment.pools.begin(), deployment.pools.end(),
+                                     [](const auto& pool) { return pool->inputs().settings.prefix_cache; });
+  const bool has_blocks = std::any_of(load.requests.begin(), load.requests.end(),
+                                      [](const serving::Request& request) { return request.blocks > 0; });
+  if (load.following.empty() || !has_cache || has_blocks) { return; }
+  result.warnings.emplace_back(
+      "the trace has sessions and no block_ids: no request finds earlier turns in the prefix cache");
 }
 
 void warn_of_age(results::Serving& result, const serving::Deployment& deployment) {
@@ -376,6 +388,7 @@ Result<results::Serving> run_serving(const PreparedServing& prepared, const Scen
   ORRERY_TRY(result, serving::simulate(*prepared.deployment, load, prepared.slo, scenario.warm_up, each));
   add_load(result, scenario, kMuch);
   warn_of_length(result, prepared.deployment->model, load);
+  warn_of_sessions(result, *prepared.deployment, load);
   warn_of_age(result, *prepared.deployment);
   return result;
 }
@@ -474,6 +487,7 @@ Result<LoadTrial> run_trial(const PreparedServing& prepared, const Scenario& pro
   if (trial.result) {
     add_load(*trial.result, probed, 0.0);
     warn_of_length(*trial.result, prepared.deployment->model, work);
+    warn_of_sessions(*trial.result, *prepared.deployment, work);
     warn_of_age(*trial.result, *prepared.deployment);
   }
   return trial;
@@ -568,11 +582,7 @@ Result<results::ServingCurve> goodput_curve(const PreparedServing& prepared, con
   if (bisection.bad() == 0) {
     best.warnings.emplace_back("no load that was tried is too high: more may be within the SLO");
   }
-  if (best.growth.is_short && !counts) {
-    best.warnings.emplace_back(
-        "too few requests to tell whether the engines keep up: they arrive within eight times the time that the first "
-        "answers take");
-  }
+  if (best.growth.is_short && !counts) { best.warnings.emplace_back(serving::kTooFewRequests); }
   return curve;
 }
 

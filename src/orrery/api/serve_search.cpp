@@ -337,7 +337,9 @@ Search::Fleets Search::fleets(std::vector<Ranked> ranked, ServingPlan& plan) con
     found.are_all_whole = found.are_all_whole && whole[i].has_value();
     if (whole[i]) { plan.best.push_back(std::move(*whole[i])); }
   }
-  std::stable_sort(plan.best.begin(), plan.best.end(), is_better);
+  std::stable_sort(plan.best.begin(), plan.best.end(), [](const auto& a, const auto& b) {
+    return is_better(a, b) || (!is_better(b, a) && a.result.tightest() < b.result.tightest());
+  });
   found.all = plan.best;
   plan.best.resize(std::min(plan.best.size(), request_.top));
   auto next = chosen.begin();

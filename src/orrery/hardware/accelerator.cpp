@@ -55,6 +55,11 @@ double Accelerator::efficiency(Precision precision) const {
   return is_integer(precision) ? efficiency(Precision::fp8) : matrix_efficiency;
 }
 
+std::int64_t fp4_block(const Accelerator& accelerator) {
+  constexpr std::int64_t kNvfp4 = 16, kMxfp4 = 32;
+  return accelerator.maker == "NVIDIA" ? kNvfp4 : kMxfp4;
+}
+
 std::string doubtful_cores(const Accelerator& accelerator) {
   constexpr FlopsPerSecond kLeast(1e12), kMost(3e15);
   FlopsPerSecond peak = std::max(accelerator.peak(Precision::bf16), accelerator.peak(Precision::fp16));

@@ -98,6 +98,9 @@ struct Accelerator {
   [[nodiscard]] double efficiency(Precision precision) const;
 };
 
+// Numbers in fp4 that share a scale of 8 bits: 16 (NVFP4) on NVIDIA's accelerators, 32 (MXFP4) on others.
+[[nodiscard]] std::int64_t fp4_block(const Accelerator& accelerator);
+
 // A warning where `cores` does not fit the peak. Times of GEMMs and attention assume that each core computes one tile
 // at a time, which was measured on cores of 1.6 TFLOP/s (V100) to 918 TFLOP/s (TPU v6e) in 16 bits. Counting the
 // processing elements of a wafer or of a systolic array instead makes kernels of few tokens a hundred times slower.

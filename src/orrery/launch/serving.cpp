@@ -18,6 +18,11 @@ std::string accelerators_of(const ServedPool& pool) {
   return fmt::format("{} accelerator{}", count, count == 1 ? "" : "s");
 }
 
+// Of a checkpoint that is quantised when it is loaded; servers refuse the flag for one that is quantised already.
+std::string quantization_of(const ServedFleet& fleet) {
+  return fleet.quantization.empty() ? std::string() : " ${QUANTIZATION:+--quantization \"$QUANTIZATION\"}";
+}
+
 // Arguments of vLLM's engine, which Dynamo's worker takes, too.
 std::string vllm_arguments(const ServedFleet& fleet, const ServedPool& pool) {
   std::string text = fmt::format(" --tensor-parallel-size {}", pool.tp);
@@ -31,8 +36,14 @@ std::string vllm_arguments(const ServedFleet& fleet, const ServedPool& pool) {
                       fleet.max_sequences);
   if (fleet.memory_use > 0.0) { text += fmt::format(" --gpu-memory-utilization {:.4g}", fleet.memory_use); }
   if (fleet.stream_interval > 1) { text += fmt::format(" --stream-interval {}", fleet.stream_interval); }
-  if (!fleet.quantization.empty()) { text += " --quantization " + fleet.quantization; }
+  text += quantization_of(fleet);
   if (!fleet.kv_format.empty()) { text += " --kv-cache-dtype " + fleet.kv_format; }
+  if (fleet.longest > 0) { text += fmt::format(" --max-model-len {}", fleet.longest); }
+  if (fleet.drafts > 0) {
+    text += fmt::format(R"( \
+    --speculative-config '{{"method":"mtp","num_speculative_tokens":{}}}')",
+                        fleet.drafts);
+  }
   return text;
 }
 
@@ -92,13 +103,37 @@ std::vector<Seat> seats_in(const std::vector<Seat>& seats, std::string_view role
   return found;
 }
 
-std::string vllm_command(const ServedFleet& fleet, const ServedPool& pool) {
+// What vLLM needs to run on several nodes: those of an engine's ranks, or of its copies of attention.
+std::string vllm_nodes(const ServedPool& pool, std::int64_t nodes) {
+  if (nodes <= 1) { return {}; }
+  std::string text = " \\\n    ";
+  if (pool.attention_dp > 1) {
+    const std::int64_t local = pool.attention_dp / nodes;
+    text += fmt::format(
+        "--data-parallel-size-local {0} --data-parallel-start-rank \"$(($3 * {0}))\" "
+        "--data-parallel-address \"$(host \"$4\")\" \\\n    --data-parallel-rpc-port \"$(($2 + 2000))\"",
+        local);
+  } else {
+    text += fmt::format(
+        "--distributed-executor-backend mp --nnodes {} --node-rank \"$3\" \\\n    --master-addr "
+        "\"$(host \"$4\")\" --master-port \"$(($2 + 2000))\"",
+        nodes);
+  }
+  return text + " $(test \"$3\" = 0 || echo --headless)";
+}
+
+// Whether lines of vLLM can start an engine: its ranks or its copies of attention divide over nodes, not both.
+bool fits_vllm(const ServedPool& pool, std::int64_t nodes) {
+  return nodes <= 1 || pool.attention_dp == 1 || pool.attention_dp % nodes == 0;
+}
+
+std::string vllm_command(const ServedFleet& fleet, const ServedPool& pool, std::int64_t nodes) {
   std::string text = fleet.prefill ? "VLLM_NIXL_SIDE_CHANNEL_HOST=\"$(host \"$NODE\")\" \\\n"
                                      "    VLLM_NIXL_SIDE_CHANNEL_PORT=\"$((5600 + ($2 - 30000) * 100))\" "
                                    : "";
   text += fmt::format("vllm serve \"$MODEL\"{}", vllm_arguments(fleet, pool));
   if (fleet.prefill) { text += fmt::format(" \\\n    --kv-transfer-config {}", kTransfer); }
-  return text + " \\\n    --host 0.0.0.0 --port \"$2\"";
+  return text + vllm_nodes(pool, nodes) + " \\\n    --host 0.0.0.0 --port \"$2\"";
 }
 
 std::string sglang_command(const ServedFleet& fleet, const ServedPool& pool, std::int64_t nodes) {
@@ -115,7 +150,14 @@ std::string sglang_command(const ServedFleet& fleet, const ServedPool& pool, std
                       fleet.max_batched_tokens * pool.attention_dp, fleet.max_sequences * pool.attention_dp);
   if (fleet.memory_use > 0.0) { text += fmt::format(" --mem-fraction-static {:.3g}", fleet.memory_use); }
   if (fleet.stream_interval > 1) { text += fmt::format(" --stream-interval {}", fleet.stream_interval); }
-  if (!fleet.quantization.empty()) { text += " --quantization " + fleet.quantization; }
+  text += quantization_of(fleet);
+  if (fleet.longest > 0) { text += fmt::format(" --context-length {}", fleet.longest); }
+  if (fleet.drafts > 0) {
+    text += fmt::format(
+        " \\\n    --speculative-algorithm EAGLE --speculative-num-steps {} --speculative-eagle-topk 1 "
+        "--speculative-num-draft-tokens {}",
+        fleet.drafts, fleet.drafts + 1);
+  }
   if (!fleet.kv_format.empty()) {
     text += " --kv-cache-dtype " + (fleet.kv_format == "fp8" ? "fp8_e4m3" : fleet.kv_format);
   }
@@ -130,25 +172,27 @@ std::string sglang_command(const ServedFleet& fleet, const ServedPool& pool, std
   return text + " \\\n    --host 0.0.0.0 --port \"$2\"";
 }
 
-std::string dynamo_command(const ServedFleet& fleet, const ServedPool& pool) {
+std::string dynamo_command(const ServedFleet& fleet, const ServedPool& pool, std::int64_t nodes) {
   std::string text = fleet.prefill ? "VLLM_NIXL_SIDE_CHANNEL_PORT=\"$((5600 + ($2 - 30000) * 100))\" " : "";
   text += fmt::format("python3 -m dynamo.vllm --model \"$MODEL\"{}", vllm_arguments(fleet, pool));
-  if (pool.role == "prefill") { text += " --is-prefill-worker"; }
-  return text;
+  if (fleet.prefill) {
+    text += fmt::format(" \\\n    --disaggregation-mode {} --kv-transfer-config {}", pool.role, kTransfer);
+  }
+  return text + vllm_nodes(pool, nodes);
 }
 
 // A function of the shell that starts one engine.
 std::string function_of(Server server, const ServedFleet& fleet, const ServedPool& pool, std::int64_t nodes) {
   std::string command;
   switch (server) {
-    case Server::vllm: command = vllm_command(fleet, pool); break;
+    case Server::vllm: command = vllm_command(fleet, pool, nodes); break;
     case Server::sglang: command = sglang_command(fleet, pool, nodes); break;
-    case Server::dynamo: command = dynamo_command(fleet, pool); break;
+    case Server::dynamo: command = dynamo_command(fleet, pool, nodes); break;
   }
   const char* const variable = fleet.is_amd ? "HIP_VISIBLE_DEVICES" : "CUDA_VISIBLE_DEVICES";
   return fmt::format("# {0}: {1} of these, each on {2}. {0} DEVICES PORT{3}\n{0}() {{\n  {4}=\"$1\" {5} &\n}}\n\n",
-                     pool.role, pool.replicas, accelerators_of(pool),
-                     nodes > 1 && server == Server::sglang ? " RANK FIRST_NODE" : "", variable, command);
+                     pool.role, pool.replicas, accelerators_of(pool), nodes > 1 ? " RANK FIRST_NODE" : "", variable,
+                     command);
 }
 
 // What distributes requests to SGLang's engines, on port 8000.
@@ -175,7 +219,9 @@ std::string sglang_router(const ServedFleet& fleet, const std::vector<Seat>& sea
 // Of vLLM's engines: nginx; of pools, the proxy of vLLM's tests, which passes on where keys and values are.
 std::string vllm_router(const ServedFleet& fleet, const std::vector<Seat>& seats) {
   if (!fleet.prefill) {
-    std::string text = "cat >nginx.conf <<END\nevents {}\nhttp {\n  upstream engines {\n";
+    std::string text =
+        "cat >nginx.conf <<END\nevents {\n  worker_connections 65536;\n}\nhttp {\n  client_max_body_size 0;\n  "
+        "upstream engines {\n";
     if (fleet.routing != "round-robin") { text += "    least_conn;\n"; }
     for (const Seat& seat : seats) { text += fmt::format("    server $(host {}):{};\n", seat.node, seat.port); }
     return text +
@@ -198,7 +244,12 @@ std::string vllm_router(const ServedFleet& fleet, const std::vector<Seat>& seats
 }
 
 std::string router_of(Server server, const ServedFleet& fleet, const std::vector<Seat>& seats) {
-  if (server == Server::dynamo) { return "python3 -m dynamo.frontend &\n"; }
+  if (server == Server::dynamo) {
+    const bool by_prefix = fleet.routing == "prefix-aware", is_random = fleet.routing == "random";
+    return fmt::format("python3 -m dynamo.frontend --router-mode {} &\n", by_prefix   ? "kv"
+                                                                          : is_random ? "random"
+                                                                                      : "round-robin");
+  }
   if (seats.size() == 1) { return {}; }
   return server == Server::sglang ? sglang_router(fleet, seats) : vllm_router(fleet, seats);
 }
@@ -211,12 +262,12 @@ std::string calls_of(Server server, const std::vector<Seat>& seats, std::int64_t
     const std::string& role = seat.pool->role;
     if (seat.nodes == 1) {
       text += fmt::format("{} {} {}\n", role, numbers(seat.first, seat.count), seat.port);
-    } else if (server == Server::sglang) {
+    } else if (server == Server::sglang || fits_vllm(*seat.pool, seat.nodes)) {
       text += fmt::format("{} {} {} {} {}\n", role, numbers(0, std::min(seat.count, of_node)), seat.port,
                           node - seat.node, seat.node);
     } else {
-      text += fmt::format("# {} on nodes {} to {} together: as vLLM's documentation says for several nodes\n", role,
-                          seat.node, seat.node + seat.nodes - 1);
+      text += fmt::format("echo '{} on nodes {} to {}: its copies of attention do not divide over them' >&2\nexit 1\n",
+                          role, seat.node, seat.node + seat.nodes - 1);
     }
   }
   return text;
@@ -247,8 +298,17 @@ std::string serving_script(Server server, const ServedFleet& fleet) {
     text += fmt::format("# Simulated with settings that these lines do not have: {}\n", join(fleet.missing, ", "));
   }
   if (server == Server::dynamo) { text += "# etcd and NATS must run (ETCD_ENDPOINTS, NATS_SERVER).\n"; }
-  text += fmt::format("# MODEL: the checkpoint's name or folder; written for the model {}.\nMODEL=\"${{MODEL:?}}\"\n",
-                      fleet.model);
+  text +=
+      fmt::format("# MODEL: the checkpoint's name or folder; written for the model {}{}{}.\nMODEL=\"${{MODEL:?}}\"\n",
+                  fleet.model, fleet.weights.empty() ? "" : " with weights in ", fleet.weights);
+  if (!fleet.quantization.empty()) {
+    text += fmt::format("# QUANTIZATION: {}, if the checkpoint has 16 bits; leave it out if its config.json says {}.\n",
+                        fleet.quantization, fleet.quantization);
+  }
+  if (fleet.drafts > 0) { text += "# Drafts come from the checkpoint's MTP modules.\n"; }
+  if (server == Server::sglang && seats.size() > 1) {
+    text += "# The router is a package of its own: sglang-router.\n";
+  }
   if (nodes > 1) {
     text += fmt::format(
         "# Run it on each of the {0} nodes, with the number of the node (0 to {1}) as its argument.\n"

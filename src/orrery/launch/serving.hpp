@@ -33,7 +33,10 @@ struct ServedFleet {
   std::int64_t max_batched_tokens = 0, max_sequences = 0;  // of a rank of attention dp
   std::int64_t stream_interval = 1;                        // tokens of a sequence that are sent together
   double memory_use = 0.9;                                 // 0: the server's default
+  std::int64_t longest = 0;                                // most tokens of a request; 0: those of the checkpoint
+  std::int64_t drafts = 0;                                 // tokens that MTP modules draft in a decode step
   std::string quantization, kv_format;                     // "fp8"; empty: as the checkpoint is
+  std::string weights;                                     // of the checkpoint: "fp4 (routed experts)"; empty: any
   std::string expert_backend;                              // SGLang: "deepep"; empty: its default
   std::int64_t node_accelerators = 0;                      // of a node; 0: all are in one
   bool is_amd = false;                        // accelerators, which have another variable for their numbers

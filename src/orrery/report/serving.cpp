@@ -198,7 +198,8 @@ std::string hourly_price(const Serving& s) {
     usd += *pool.usd;
     hours += pool.gpu_hours;
   }
-  return hours > 0 ? fmt::format(" ({} per GPU-hour)", dollars(usd / hours)) : std::string();
+  if (!(hours > 0)) { return {}; }
+  return fmt::format(" ({} per GPU-hour{}{})", dollars(usd / hours), s.price_basis.empty() ? "" : ": ", s.price_basis);
 }
 
 std::string tier_lines(const Serving& s) {

@@ -205,6 +205,7 @@ void add_serving(Node& json, const Serving& s) {
                             {"prefix_hit_rate", s.prefix_hit_rate},
                             {"prefix_block_hit_rate", s.prefix_block_hit_rate},
                             {"usd_per_million_output_tokens", s.usd_per_million_tokens},
+                            {"price_basis", s.price_basis},
                             {"energy_J_per_output_token", s.joules_per_token}});
   config::add(json, "ranges", of_ranges(s));
   if (s.refused) { config::add_fields(json, {{"refused_requests", *s.refused}}); }

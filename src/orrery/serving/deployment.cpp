@@ -133,6 +133,9 @@ Result<void> BuiltPool::add_price() {
   job.pads_heads = in.stack.pads_heads;
   job.replicates_tokens = in.stack.dispatch.replicated_tokens;
   // Static batches are priced as estimates are.
+  if (in.settings.scheduler != Scheduler::static_batch) {
+    job.formats.fp4_block = hardware::fp4_block(in.cluster.accelerator);
+  }
   job.formats.wide_absorption = in.settings.wide_absorption && in.cluster.accelerator.maker == "NVIDIA" &&
                                 in.settings.scheduler != Scheduler::static_batch;
   job.global_batch = in.degrees.attention_dp;
@@ -232,7 +235,7 @@ std::int64_t Deployment::gpus() const {
 Bytes whole_token_bytes(const BuiltPool& pool) {
   const Degrees& degrees = pool.inputs().degrees;
   const workload::Model& model = *pool.inputs().model;
-  const Bytes stages = static_cast<double>(degrees.pp) * pool.memory().kv_per_token;
+  const Bytes stages = pool.memory().kv_of_stages;
   return model.latent.kv_rank > 0 ? stages : static_cast<double>(std::min(degrees.tp, model.kv_heads)) * stages;
 }
 
@@ -353,6 +356,13 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
       "sampling parameters; HTTP beyond a constant per request (5 to 100 ms under load)",
       "sequences of different lengths in one attention kernel (all take the mean length: below 5 %)",
       "generated tokens that later requests find in the prefix cache"};
+  const auto has_ranks = [](const auto& pool) { return pool->inputs().degrees.attention_dp > 1; };
+  if (std::any_of(deployment.pools.begin(), deployment.pools.end(), has_ranks)) {
+    list.emplace_back("caches of single ranks of attention dp (a request may fill room of others)");
+  }
+  if (deployment.model.sliding_window > 0) {
+    list.emplace_back("memory that is freed behind sliding windows (caches would hold more tokens)");
+  }
   if (deployment.model.has_experts()) { list.emplace_back("skewed routing of experts (0 to 30 % of decode)"); }
   if (deployment.pools.size() > 1) {
     list.emplace_back("transfers that compete with collectives, or beyond the links of engines");
@@ -456,7 +466,12 @@ void add_expenses(results::Serving& result, const Deployment& deployment, const 
     add_links(result, p, deployment.fleet.transfer, run.transferred_s, engines);
     pool.gpu_hours = seconds * static_cast<double>(inputs.degrees.gpus_of_engine()) / kHour;
     const auto cost = hardware::cost_rate(inputs.cluster), power = hardware::power(inputs.cluster);
-    if (cost) { pool.usd = cost->value * seconds; }
+    if (cost) {
+      pool.usd = cost->value * seconds;
+      if (result.price_basis.find(cost->basis) == std::string::npos) {
+        result.price_basis += (result.price_basis.empty() ? "" : "; ") + cost->basis;
+      }
+    }
     priced = priced && cost.has_value();
     powered = powered && power.has_value();
     usd += cost ? cost->value * engines : 0.0;

@@ -62,7 +62,7 @@ void Engine::share(RemoteStore& store) {
 }
 
 bool Engine::can_hold(const Request& request) const {
-  return whole_blocks(request) + (request.blocks > 0 ? 1 : 0) <= shape_.blocks;
+  return whole_blocks(request) + (request.blocks > 0 ? 1 : 0) <= shape_.blocks / shape_.ranks;
 }
 
 // Whole blocks of the prefix cache take whole blocks of the engine.

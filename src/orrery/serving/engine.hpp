@@ -158,6 +158,7 @@ class Engine {
   // The same at a moment within the iterations in progress: those that end before it have taken their blocks.
   [[nodiscard]] std::int64_t used_blocks_at(Ticks now) const;
   [[nodiscard]] std::int64_t blocks() const { return shape_.blocks; }
+  [[nodiscard]] std::int64_t ranks() const { return shape_.ranks; }
   [[nodiscard]] const PrefixCache& prefixes() const { return prefixes_; }
   [[nodiscard]] const EngineTotals& totals() const { return totals_; }
 

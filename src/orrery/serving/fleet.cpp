@@ -54,8 +54,10 @@ class FleetSimulation {
         if (!front.engine(0).can_hold(load_.requests[i])) {
           const Request& r = load_.requests[i];
           const std::int64_t number = load_.request_of(static_cast<std::int64_t>(i)) + 1;
-          return fail(load_.place, fmt::format("request {} has {} + {} tokens: the cache of an engine holds {}", number,
-                                               r.input, r.output, front.engine(0).blocks() * front.block_tokens()));
+          return fail(load_.place,
+                      fmt::format("request {} has {} + {} tokens: the cache of {} holds {}", number, r.input, r.output,
+                                  front.engine(0).ranks() > 1 ? "a rank" : "an engine",
+                                  front.engine(0).blocks() / front.engine(0).ranks() * front.block_tokens()));
         }
       }
     }
@@ -185,6 +187,7 @@ class FleetSimulation {
 
   // A refused turn ends its session: the turns that follow it are refused as well.
   void refuse(std::int64_t request, Ticks now) {
+    run_.end = std::max(run_.end, now);
     std::vector<std::int64_t> refused = {request};
     while (!refused.empty()) {
       const std::int64_t r = refused.back();

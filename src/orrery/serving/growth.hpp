@@ -1,10 +1,17 @@
 // Whether an open loop is answered as fast as it arrives.
 #pragma once
 
+#include <string_view>
+
 #include "orrery/results/serving.hpp"
 #include "orrery/serving/fleet.hpp"
 
 namespace orrery::serving {
+
+// Of an answer about a rate whose ServingGrowth is short.
+inline constexpr std::string_view kTooFewRequests =
+    "too few requests to tell whether the engines keep up: they arrive within eight times the time that the first "
+    "answers take; give more --requests";
 
 // Of an open loop of a constant rate: the mean number in the system in the last quarter of the time in which requests
 // (or sessions) arrive, less that in the second one. Its variance is taken as that of a system that answers each

@@ -147,16 +147,23 @@ Workload generated(const LoadOptions& options) {
   const std::int64_t heads = (options.requests + options.turns - 1) / options.turns;
   load.requests.reserve(static_cast<std::size_t>(heads));
   Draws arrivals(options.seed, kArrivals), inputs(options.seed, kInputs), outputs(options.seed, kOutputs);
-  double at = 0.0;  // in mean gaps, so that rates share their draws
+  double at = 0.0;          // in mean gaps, so that rates share their draws
+  std::vector<double> due;  // where arrivals have a rate
   for (std::int64_t i = 0; i < heads; ++i) {
     Request request;
     if (options.rate > 0.0) {
       at += arrivals.gap(options.cv);
-      request.arrival = ticks_of(Seconds(at / options.rate));
+      due.push_back(at);
     }
     request.input = length_of(inputs, options.input, options) + options.added;
     request.output = length_of(outputs, options.output, options);
     load.requests.push_back(request);
+  }
+  // n of them in n mean gaps, so that the rate is the one that was asked for: given their number in that time, the
+  // arrivals of a Poisson process are uniform in it.
+  const double scale = at > 0.0 ? real(heads) / at : 1.0;
+  for (std::size_t i = 0; i < due.size(); ++i) {
+    load.requests[i].arrival = ticks_of(Seconds(due[i] * scale / options.rate));
   }
   add_prefixes(load, options);
   add_turns(load, options);

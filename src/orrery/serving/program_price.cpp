@@ -220,7 +220,12 @@ ProgramPrice::Table& ProgramPrice::table(std::int64_t per_rank) {
     const parallel::Program& program = lower(per_rank, 1);
     Seconds hops;
     for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
+      const std::size_t first = table.cores.size();
       add_stage(table, program, program.program_of(program.class_of(stage).chunks.front()));
+      Bytes kept;
+      for (const Core& core : std::span(table.cores).subspan(first)) { kept += core.repeat * core.launch.growth.bytes; }
+      table.kept += kept;
+      table.most_kept = max(table.most_kept, kept);
       if (plan_.pp > 1) {
         hops +=
             fabric_.transfer(program.transfer_bytes, program.mesh.transfer_dimension[static_cast<std::size_t>(stage)]);
@@ -528,9 +533,8 @@ Ticks ProgramPrice::iteration(const MixedStep& step, std::int64_t prompts, std::
 EngineMemory ProgramPrice::memory(std::int64_t most_tokens, std::int64_t most_sequences) {
   EngineMemory memory;
   const Table& one = table(1);
-  double kept = 0.0;
-  for (const Core& core : one.cores) { kept += core.repeat * core.launch.growth.bytes.value(); }
-  memory.kv_per_token = Bytes(kept / static_cast<double>(plan_.pp));
+  memory.kv_per_token = one.most_kept;
+  memory.kv_of_stages = one.kept;
   // Activations of prompts grow with their tokens; the head has one row for each sequence.
   constexpr std::int64_t kPrompt = 1024;
   const std::int64_t rows = per_rank(most_tokens), prompt = std::min(rows, kPrompt);
@@ -552,6 +556,7 @@ EngineMemory ProgramPrice::memory(std::int64_t most_tokens, std::int64_t most_se
     const double part = 1.0 + options_.draft_layers / static_cast<double>(model_.layers);
     memory.weights *= part;
     memory.kv_per_token *= part;
+    memory.kv_of_stages *= part;
   }
   return memory;
 }

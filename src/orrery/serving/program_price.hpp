@@ -77,6 +77,7 @@ struct DecodeParts {
 struct EngineMemory {
   Bytes weights, activations;  // of the fullest rank; activations of an iteration with the most tokens
   Bytes kv_per_token;          // of the rank that keeps most
+  Bytes kv_of_stages;          // of a rank of each pipeline stage, together
   Bytes state;                 // of a sequence, whatever its length: recurrent layers
 };
 
@@ -116,6 +117,7 @@ class ProgramPrice final : public StepPrice {
     Seconds launches;              // by the host, of a decode step that is not captured
     Seconds experts;  // of linear: grouped GEMMs and what is next to them, whose tokens come from all ranks
     std::vector<Core> cores;
+    Bytes kept, most_kept;  // by a token: on all stages together, and on the one that keeps most
     std::vector<Ticks> at;  // [octave of the context]: attention, all cores
   };
   // Fused attention over a prompt, of one kind of layer.

@@ -41,7 +41,9 @@ void add_deployment(Record<Scenario>& record) {
       .optional("pp", &S::pp, "pipeline stages of an engine", {.min = 1, .max = kMostDegree})
       .optional("ep", &S::ep, "expert-parallel degree of an engine; 1: experts are sliced over its ranks",
                 {.min = 1, .max = kMostDegree})
-      .optional("attention_dp", &S::attention_dp, "ranks of an engine that attend to different requests",
+      .optional("attention_dp", &S::attention_dp,
+                "copies of attention in an engine, for different requests; it has tp x pp x attention_dp accelerators. "
+                "SGLang's --tp 8 --dp 8 --enable-dp-attention is tp 1, attention_dp 8",
                 {.min = 1, .max = kMostDegree})
       .optional("replicas", &S::replicas, "engines; default: 1, or what --devices allows",
                 {.min = 1, .max = kMostDegree})

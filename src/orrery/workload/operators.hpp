@@ -170,6 +170,7 @@ struct Formats {
   std::optional<hardware::CacheFormat> cache;      // keys and values
   std::optional<hardware::Precision> attention;    // inputs of attention's GEMMs
   Quantized quantized = Quantized::all;            // inference only
+  std::int64_t fp4_block = 16;   // weights that share an 8-bit scale where GEMMs are in fp4: 16 (NVFP4), 32 (MXFP4)
   bool wide_absorption = false;  // latent attention: a decode step multiplies the weights that it absorbs in 16 bits
 
   friend bool operator==(const Formats&, const Formats&) = default;
@@ -194,6 +195,7 @@ struct Formats {
 // inputs; embedding and head in at least 16 bits in any case.
 struct WeightElements {
   double layers = 0, ends = 0;
+  double scale = 0;  // of `layers`: what a weight's scale takes, where GEMMs read weights as they are stored
 };
 [[nodiscard]] WeightElements weight_elements(hardware::Precision precision, const Formats& formats);
 

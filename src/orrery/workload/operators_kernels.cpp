@@ -78,8 +78,12 @@ void append_casts(Operator& op, const Sizes& z, const Linear& l) {
 // GEMM writes a copy in the GEMM's format, which the GEMM reads (bitsandbytes, arXiv:2305.14314; autocast of PyTorch).
 void read_stored_weights(Operator& op, const Sizes& z, const Linear& l, double input) {
   const double stored = l.wide ? z.end_element : z.weight_element;
-  if (l.adapter || stored == input) { return; }
   const double read = l.groups_read * real(l.n) * real(l.k);
+  if (!l.adapter && !l.wide && !z.training && z.weight_scale > 0.0) {
+    op.forward.bytes += Bytes(read * z.weight_scale);
+    op.forward.held.weights += Bytes(read * z.weight_scale);
+  }
+  if (l.adapter || stored == input) { return; }
   if (!z.training && stored < input) {
     op.forward.bytes -= Bytes(read * (input - stored));
     op.forward.held.weights -= Bytes(read * (input - stored));
@@ -192,23 +196,25 @@ std::string checkpoint_warning(const Model& model, hardware::Precision precision
   if (checkpoint.method.empty()) { return {}; }
   const std::string_view priced = formats.weights ? hardware::name_of(*formats.weights) : hardware::name_of(precision);
   if (!checkpoint.weights) {
-    return fmt::format("the checkpoint is quantised (quantization_config: {}) in a format that is not known: its "
-                       "weights are priced in {}; give --precision or --weight-format",
-                       checkpoint.method, priced);
+    return fmt::format(
+        "the checkpoint is quantised (quantization_config: {}) in a format that is not known: its "
+        "weights are priced in {}; give --precision or --weight-format",
+        checkpoint.method, priced);
   }
   const std::string_view stored = hardware::name_of(*checkpoint.weights);
   if (stored == priced) { return {}; }
   const bool has_inputs = checkpoint.inputs && hardware::name_of(*checkpoint.inputs) == stored;
   return fmt::format("the checkpoint has weights in {} (quantization_config: {}), and {} is priced; give {}", stored,
                      checkpoint.method, priced,
-                     has_inputs ? fmt::format("--precision {0}, or --weight-format {0} if GEMMs compute in more bits",
-                                              stored)
-                                : fmt::format("--weight-format {}", stored));
+                     has_inputs
+                         ? fmt::format("--precision {0}, or --weight-format {0} if GEMMs compute in more bits", stored)
+                         : fmt::format("--weight-format {}", stored));
 }
 
 WeightElements weight_elements(hardware::Precision precision, const Formats& formats) {
   const double element = hardware::element_size(precision).value(), wide = std::max(element, kNarrowestActivation);
-  if (!formats.weights) { return {element, wide}; }
+  const double scale = precision == hardware::Precision::fp4 ? 1.0 / real(formats.fp4_block) : 0.0;
+  if (!formats.weights) { return {element + scale, wide, scale}; }
   const double stored = hardware::element_size(*formats.weights).value();
   return {stored, stored < kNarrowestActivation ? wide : stored};
 }
@@ -251,7 +257,8 @@ Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& sl
   z.element = std::max(z.matrix_element, kNarrowestActivation);
   z.cache_element = cache_element(slice.precision, slice.formats, stack.storage.narrow_cache);
   const WeightElements weights = weight_elements(slice.precision, slice.formats);
-  z.weight_element = weights.layers;
+  z.weight_element = weights.layers - weights.scale;
+  z.weight_scale = weights.scale;
   z.end_element = weights.ends;
   const bool has_two_formats = z.matrix_element < z.element && !z.ulysses && slice.adapter.rank == 0;
   z.shared_output = has_two_formats ? stack.storage.attention_output_element.value() : 0.0;

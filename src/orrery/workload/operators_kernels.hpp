@@ -40,6 +40,7 @@ struct Sizes {
   double cache_element = 0;     // a kept key or value
   double matrix_element = 0;    // an input of a layer's GEMMs
   double weight_element = 0;    // a weight of those that is not trained, as stored
+  double weight_scale = 0;      // its scale, where GEMMs read weights as they are stored
   double end_element = 0;       // a weight of embedding and head that is not trained, as stored
   double shared_output = 0;     // attention's output, where one copy is kept for two operators; 0: each keeps its own
   double gradient_traffic = 0;  // per weight, of a weight-gradient GEMM: writes it, or accumulates into a buffer
