@@ -45,6 +45,59 @@ TEST(ServeFaults, a_large_burst_of_a_slow_bucket_passes) {
   EXPECT_EQ(run_of(request).refused, 0);
 }
 
+// A run lasts until its last request has arrived, though it is refused.
+TEST(ServeFaults, refused_requests_take_their_time_to_arrive) {
+  ServeRequest request = small_run();
+  request.scenario.rate = 1.0;
+  request.scenario.requests = 100;
+  request.scenario.admission_rate = 0.001;
+  request.scenario.admission_burst = 1;
+  const results::Serving run = run_of(request);
+  EXPECT_EQ(run.refused, 99);
+  EXPECT_GT(run.duration_s, 90.0);
+  EXPECT_LT(run.pools.front().utilisation, 0.01);
+}
+
+TEST(ServeFaults, the_files_of_a_model_and_a_trace_are_warned_of) {
+  const auto folder = std::filesystem::temp_directory_path() / "orrery_serve_faults";
+  std::filesystem::create_directories(folder);
+  const auto write = [&](const char* name, const std::string& text) {
+    const std::string path = folder / name;
+    std::ofstream(path) << text;
+    return path;
+  };
+  ServeRequest request = small_run();
+  request.scenario.model =
+      write("config.json", R"({"model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336,
+      "max_position_embeddings": 8192, "num_attention_heads": 32, "num_key_value_heads": 8, "num_hidden_layers": 32,
+      "vocab_size": 128256, "kv_compression": 4, "quantization_config": {"quant_method": "fp8"}})");
+  EXPECT_THAT(run_of(request).warnings, testing::Contains(HasSubstr("\"kv_compression\"")));
+  EXPECT_THAT(run_of(request).warnings, testing::Contains(HasSubstr("the checkpoint has weights in fp8")));
+  request.scenario.precision = hardware::Precision::fp8;
+  EXPECT_THAT(run_of(request).warnings, testing::Not(testing::Contains(HasSubstr("the checkpoint"))));
+  ServeRequest sessions = small_run();
+  sessions.scenario.rate.reset();
+  sessions.scenario.trace =
+      write("trace.csv", "arrival_s,input_tokens,output_tokens,session\n0,100,10,a\n1,210,10,a\n2,100,10,b\n");
+  EXPECT_THAT(run_of(sessions).warnings, testing::Contains(HasSubstr("sessions and no block_ids")));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(ServeFaults, a_search_with_few_requests_says_so) {
+  ServePlanRequest request;
+  request.base = small_run();
+  request.base.scenario.rate.reset();
+  request.base.scenario.slo = "ttft_p99=1s tpot_p99=30ms";
+  request.base.scenario.requests = 40;
+  request.devices = 2;
+  request.tp = {1};
+  request.pp = {1};
+  request.pools = Pools::aggregated;
+  const auto plan = plan_serving(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(plan.has_value()) << plan.error().text();
+  EXPECT_THAT(plan->best.front().result.warnings, testing::Contains(HasSubstr("too few requests to tell")));
+}
+
 // Eight chunks of a prompt are eight whole iterations of the host, whatever decode iterations generate.
 TEST(ServeFaults, prompts_pay_the_host_of_whole_iterations) {
   const auto prefill_of = [](std::int64_t drafts, const char* host) {

@@ -44,6 +44,12 @@ std::int64_t tokens_of(const ServeRequest& request) {
   return run ? run->pools.front().blocks * run->pools.front().block_tokens : 0;
 }
 
+ServeRequest small_job() {
+  ServeRequest request = serving_test::small_run();
+  request.scenario.requests = 10;
+  return request;
+}
+
 ServeRequest with_model(ServeRequest request, const char* model) {
   request.scenario.model = model;
   return request;
@@ -80,6 +86,42 @@ TEST(ServeMemory, follows_from_the_chunk_by_default) {
   // 1.5 MiB a token more: 12 GiB of 8,192 tokens, at 128 KiB of keys and values for each token of Llama 3.1 8B.
   const std::int64_t more = tokens_of(run_with("sglang", 8192)) - tokens_of(run_with("sglang", 16'384));
   EXPECT_NEAR(static_cast<double>(more), 12.0 * 1073741824.0 / 131072.0, 2.0);
+}
+
+// Of 32 layers, the fullest of five stages has seven, of 4,096 bytes a token each.
+TEST(ServeMemory, the_cache_is_that_of_the_stage_that_keeps_most) {
+  const auto bytes = [](std::int64_t pp) {
+    ServeRequest small = with_model(small_job(), "llama-3.1-8b"), large = small;
+    small.scenario.pp = large.scenario.pp = pp;
+    config::add(small.engine, "memory_use", config::real_node(0.5));
+    config::add(large.engine, "memory_use", config::real_node(0.75));
+    constexpr double kQuarter = 0.25 * 79.6 * 1073741824.0;
+    return kQuarter / static_cast<double>(tokens_of(large) - tokens_of(small));
+  };
+  EXPECT_NEAR(bytes(5), 7 * 4096.0, 0.02 * 7 * 4096.0);
+  EXPECT_NEAR(bytes(4), 8 * 4096.0, 0.02 * 8 * 4096.0);
+}
+
+// Keys and values of a request are on one rank.
+TEST(ServeMemory, a_request_has_room_on_one_rank) {
+  ServeRequest request = with_model(small_job(), "deepseek-v2-lite");
+  request.scenario.attention_dp = request.scenario.ep = 8;
+  request.scenario.isl = 8000;
+  config::add(request.engine, "blocks", config::integer_node(800));  // 100 of 16 tokens on each rank
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_FALSE(run.has_value());
+  EXPECT_THAT(run.error().text(), HasSubstr("has 8000 + 32 tokens: the cache of a rank holds 1600"));
+}
+
+// NVFP4 has an 8-bit scale for 16 weights: 671 billion weights, of which 654 are experts', take over 343 GiB.
+TEST(ServeMemory, weights_in_four_bits_have_scales) {
+  ServeRequest request = with_model(small_job(), "deepseek-r1");
+  request.scenario.cluster = "dgx-b200";
+  request.scenario.precision = hardware::Precision::fp4;
+  request.scenario.tp = 2;
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_FALSE(run.has_value());
+  EXPECT_THAT(run.error().text(), HasSubstr("deepseek-r1 does not fit: weights take 182 GiB"));
 }
 
 TEST(ServeMemory, too_little_is_an_error) {

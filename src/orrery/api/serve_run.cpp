@@ -312,7 +312,9 @@ void warn_of_sessions(results::Serving& result, const serving::Deployment& deplo
                                      [](const auto& pool) { return pool->inputs().settings.prefix_cache; });
   const bool has_blocks = std::any_of(load.requests.begin(), load.requests.end(),
                                       [](const serving::Request& request) { return request.blocks > 0; });
-  if (load.following.empty() || !has_cache || has_blocks) { return; }
+  const bool has_sessions = std::any_of(load.requests.begin(), load.requests.end(),
+                                        [](const serving::Request& request) { return request.session >= 0; });
+  if (!has_sessions || !has_cache || has_blocks) { return; }
   result.warnings.emplace_back(
       "the trace has sessions and no block_ids: no request finds earlier turns in the prefix cache");
 }

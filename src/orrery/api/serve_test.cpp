@@ -405,8 +405,8 @@ TEST(ApiServe, weight_only_experts_have_a_rate_of_their_own) {
     return run ? run->prefill.mean : 0.0;
   };
   const auto narrow = hardware::StorageFormat::int4;
-  EXPECT_DOUBLE_EQ(prefill_of(narrow, 0.25, 0.5), prefill_of(narrow, 0.5, {}));
-  EXPECT_LT(prefill_of(narrow, 0.25, 0.5), 0.8 * prefill_of(narrow, 0.25, {}));
+  EXPECT_DOUBLE_EQ(prefill_of(narrow, 0.25, 0.5), prefill_of(narrow, 0.5, 0.5));
+  EXPECT_LT(prefill_of(narrow, 0.25, 0.5), 0.8 * prefill_of(narrow, 0.25, 0.25));
   EXPECT_DOUBLE_EQ(prefill_of({}, 0.25, 0.5), prefill_of({}, 0.25, {}));
 }
 

@@ -83,11 +83,57 @@ TEST(ServingScript, fills_nodes_with_the_largest_engines_first) {
                                 "  prefill 7 30004\n"));
   EXPECT_THAT(script, HasSubstr("1)\n  prefill 0 30000\n  prefill 1 30001\n  ;;\nesac\nwait\n"));
   EXPECT_THAT(script, HasSubstr("each of the 2 nodes, with the number of the node (0 to 1)"));
-  // vLLM's engines on several nodes are not started by these lines.
-  fleet.prefill.reset();
+}
+
+// The first node of an engine answers requests, the others are headless.
+TEST(ServingScript, starts_engines_on_several_nodes) {
+  ServedFleet fleet;
   fleet.engine = {"engine", 16, 1, 1, 1, 1};
-  EXPECT_THAT(serving_script(Server::vllm, fleet), HasSubstr("# engine on nodes 0 to 1 together"));
-  EXPECT_THAT(serving_script(Server::sglang, fleet), HasSubstr("  engine 0,1,2,3,4,5,6,7 30000 1 0\n"));
+  fleet.node_accelerators = 8;
+  for (const Server server : {Server::vllm, Server::sglang, Server::dynamo}) {
+    EXPECT_THAT(serving_script(server, fleet), HasSubstr("  engine 0,1,2,3,4,5,6,7 30000 1 0\n"));
+    EXPECT_THAT(serving_script(server, fleet), HasSubstr("--nnodes 2 --node-rank \"$3\""));
+  }
+  EXPECT_THAT(serving_script(Server::vllm, fleet), HasSubstr("$(test \"$3\" = 0 || echo --headless)"));
+  fleet.engine = {"engine", 1, 1, 16, 16, 1};
+  EXPECT_THAT(serving_script(Server::vllm, fleet),
+              HasSubstr("--data-parallel-size-local 8 --data-parallel-start-rank \"$(($3 * 8))\""));
+  // Copies that do not divide over the nodes: nothing starts, and the script fails.
+  fleet.engine = {"engine", 4, 1, 1, 3, 1};
+  EXPECT_THAT(serving_script(Server::vllm, fleet), HasSubstr("do not divide over them' >&2\n  exit 1\n"));
+}
+
+TEST(ServingScript, has_what_a_prediction_rests_on) {
+  ServedFleet fleet = fleet_of(0);
+  fleet.engine.attention_dp = fleet.engine.ep = 1;
+  for (const Server server : {Server::vllm, Server::sglang, Server::dynamo}) {
+    EXPECT_THAT(serving_script(server, fleet), Not(HasSubstr("speculative")));
+    EXPECT_THAT(serving_script(server, fleet), Not(HasSubstr("QUANTIZATION")));
+  }
+  fleet.drafts = 2;
+  fleet.longest = 7168;
+  fleet.quantization = fleet.weights = "fp8";
+  EXPECT_THAT(serving_script(Server::vllm, fleet),
+              HasSubstr(R"(--speculative-config '{"method":"mtp","num_speculative_tokens":2}')"));
+  EXPECT_THAT(serving_script(Server::vllm, fleet), HasSubstr(" --max-model-len 7168"));
+  EXPECT_THAT(serving_script(Server::sglang, fleet),
+              HasSubstr("--speculative-num-steps 2 --speculative-eagle-topk 1 --speculative-num-draft-tokens 3"));
+  EXPECT_THAT(serving_script(Server::sglang, fleet), HasSubstr(" --context-length 7168"));
+  for (const Server server : {Server::vllm, Server::sglang, Server::dynamo}) {
+    EXPECT_THAT(serving_script(server, fleet), HasSubstr("${QUANTIZATION:+--quantization \"$QUANTIZATION\"}"));
+    EXPECT_THAT(serving_script(server, fleet), HasSubstr("deepseek-r1 with weights in fp8."));
+  }
+}
+
+TEST(ServingScript, tells_dynamo_the_role_of_a_worker) {
+  ServedFleet fleet;
+  fleet.prefill = ServedPool{"prefill", 1, 1, 1, 1, 1};
+  fleet.engine = {"decode", 1, 1, 1, 1, 1};
+  fleet.routing = "prefix-aware";
+  const std::string script = serving_script(Server::dynamo, fleet);
+  EXPECT_THAT(script, HasSubstr("--disaggregation-mode prefill --kv-transfer-config"));
+  EXPECT_THAT(script, HasSubstr("--disaggregation-mode decode --kv-transfer-config"));
+  EXPECT_THAT(script, HasSubstr("dynamo.frontend --router-mode kv"));
 }
 
 }  // namespace

@@ -27,7 +27,28 @@ std::string shown_time(double seconds) { return config::format_seconds(Seconds(s
 // Of a load in sessions, rates are those of sessions.
 bool counts_sessions(const ServingPlan& plan) { return !plan.best.empty() && plan.best.front().result.sessions; }
 
+// What the service level limits of a metric, or p99: as a title, and its value for a deployment.
+std::string measure_of(const ServingPlan& plan, std::string_view metric) {
+  for (const auto& level : plan.best.front().result.slo) {
+    if (level.metric == metric) { return level.measure; }
+  }
+  return "p99";
+}
+
+double measured(const results::Distribution& times, std::string_view measure) {
+  return measure == "mean" ? times.mean : measure == "p50" ? times.p50 : measure == "p90" ? times.p90 : times.p99;
+}
+
+// Columns of TTFT and TPOT.
+struct Measures {
+  std::string ttft, tpot;
+
+  explicit Measures(const ServingPlan& plan) : ttft(measure_of(plan, "ttft")), tpot(measure_of(plan, "tpot")) {}
+  void name(Table& table) const { table.column("TTFT " + ttft).column("TPOT " + tpot); }
+};
+
 std::string best_table(const ServingPlan& plan) {
+  const Measures measures(plan);
   Table table;
   table.column("#")
       .column(counts_sessions(plan) ? "sessions/s" : "req/s")
@@ -35,15 +56,17 @@ std::string best_table(const ServingPlan& plan) {
       .column("GPUs")
       .column("USD/M tokens")
       .column("J/token");
-  table.column("TTFT p99").column("TPOT p99").column("tokens").column("deployment", Table::Align::left);
+  measures.name(table);
+  table.column("tokens").column("deployment", Table::Align::left);
   for (std::size_t i = 0; i < plan.best.size(); ++i) {
     const ServingCandidate& c = plan.best[i];
     const auto& s = c.result;
     table.row({std::to_string(i + 1), fmt::format("{:.4g}", c.load),
                fmt::format("{:.3g}", c.load / static_cast<double>(plan.devices)), std::to_string(c.gpus),
                s.usd_per_million_tokens ? fmt::format("{:.3g}", *s.usd_per_million_tokens) : "-",
-               s.joules_per_token ? fmt::format("{:.3g}", *s.joules_per_token) : "-", shown_time(s.ttft.p99),
-               shown_time(s.tpot.p99), std::to_string(c.max_batched_tokens), c.text});
+               s.joules_per_token ? fmt::format("{:.3g}", *s.joules_per_token) : "-",
+               shown_time(measured(s.ttft, measures.ttft)), shown_time(measured(s.tpot, measures.tpot)),
+               std::to_string(c.max_batched_tokens), c.text});
   }
   return table.text();
 }
@@ -52,18 +75,27 @@ std::string optional_number(const std::optional<double>& value) { return value ?
 
 // The smallest fleets for a traffic.
 std::string traffic_table(const ServingPlan& plan) {
+  const Measures measures(plan);
   Table table;
   table.column("#").column("GPUs").column("USD/hour").column("kW").column("USD/M tokens");
-  table.column("TTFT p99").column("TPOT p99").column("tokens").column("deployment", Table::Align::left);
+  measures.name(table);
+  table.column("tokens").column("deployment", Table::Align::left);
   for (std::size_t i = 0; i < plan.best.size(); ++i) {
     const ServingCandidate& c = plan.best[i];
     const auto& s = c.result;
     const auto kilowatts = c.watts ? std::optional(1e-3 * *c.watts) : std::nullopt;
     table.row({std::to_string(i + 1), std::to_string(c.gpus), optional_number(c.usd_per_hour),
-               optional_number(kilowatts), optional_number(s.usd_per_million_tokens), shown_time(s.ttft.p99),
-               shown_time(s.tpot.p99), std::to_string(c.max_batched_tokens), c.text});
+               optional_number(kilowatts), optional_number(s.usd_per_million_tokens),
+               shown_time(measured(s.ttft, measures.ttft)), shown_time(measured(s.tpot, measures.tpot)),
+               std::to_string(c.max_batched_tokens), c.text});
   }
   return table.text();
+}
+
+// What prices are, of the best deployment; empty: not known.
+std::string price_note(const ServingPlan& plan) {
+  const std::string& basis = plan.best.front().result.price_basis;
+  return basis.empty() ? std::string() : "; USD: " + basis;
 }
 
 std::string header_text(const ServingPlan& plan, TextStyle style) {
@@ -74,7 +106,8 @@ std::string header_text(const ServingPlan& plan, TextStyle style) {
            best_table(plan) +
            wrapped("", std::string(counts_sessions(plan) ? "sessions/s" : "req/s") +
                            ": the highest load within the service level, of the whole fleet; per GPU: idle ones count; "
-                           "tokens: most in an iteration (max_batched_tokens)");
+                           "tokens: most in an iteration (max_batched_tokens)" +
+                           price_note(plan));
   }
   std::string text = bold(fmt::format("{} on GPUs of {}, {}", plan.model, plan.cluster, plan.engine), style) + "\n";
   text += fmt::format("Load        {}\n", plan.traffic->text);
@@ -83,10 +116,11 @@ std::string header_text(const ServingPlan& plan, TextStyle style) {
   text += traffic_table(plan);
   return text +
          wrapped("", fmt::format("Fewest {} first; one engine less of any pool misses the service level; tokens: "
-                                 "most in an iteration (max_batched_tokens)",
+                                 "most in an iteration (max_batched_tokens){}",
                                  plan.objective == "gpu"   ? "GPUs"
                                  : plan.objective == "usd" ? "dollars per hour"
-                                                           : "watts"));
+                                                           : "watts",
+                                 price_note(plan)));
 }
 
 std::string front_table(const ServingPlan& plan) {

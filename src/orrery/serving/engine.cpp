@@ -28,6 +28,7 @@ std::optional<EngineLimits> engine_limits(const EngineSettings& settings, const 
   limits.tokens = token_budget(settings, shape);
   limits.chunk = settings.max_batched_tokens;
   limits.blocks = shape.blocks;
+  limits.ranks = shape.ranks;
   limits.is_shared_out = shape.ranks * shape.micro_batches > 1;
   limits.cuts_prompts = settings.chunked_prefill && settings.batch_wait == 0;
   return limits;
@@ -61,8 +62,8 @@ void Engine::share(RemoteStore& store) {
   prefixes_.share(store);
 }
 
-bool Engine::can_hold(const Request& request) const {
-  return whole_blocks(request) + (request.blocks > 0 ? 1 : 0) <= shape_.blocks / shape_.ranks;
+std::int64_t Engine::needed_blocks(const Request& request) const {
+  return whole_blocks(request) + (request.blocks > 0 ? 1 : 0);
 }
 
 // Whole blocks of the prefix cache take whole blocks of the engine.

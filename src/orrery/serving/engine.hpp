@@ -137,8 +137,9 @@ class Engine {
   // Empties the prefix cache and its tiers: the engine was switched off. Requires that no request waits or runs.
   void forget();
 
-  // Whether the request can ever run: its tokens fit in the cache.
-  [[nodiscard]] bool can_hold(const Request& request) const;
+  // Blocks of a request at its end; a rank of which the cache has fewer can never run it.
+  [[nodiscard]] std::int64_t needed_blocks(const Request& request) const;
+  [[nodiscard]] std::int64_t rank_blocks() const { return shape_.blocks / shape_.ranks; }
 
   [[nodiscard]] std::int64_t outstanding() const { return running() + waiting() + coming(); }
   // Requests that have a place, and whose keys and values have not come yet.

@@ -95,6 +95,7 @@ RandomCase random_case(std::int64_t branches) {
     c.fleet.options.store_token = *rc::gen::element<Ticks>(0, 5000, ticks_of(Seconds(0.2e-3)));
   }
   c.fleet.shape.ranks = *rc::gen::element<std::int64_t>(1, 1, 3);
+  c.fleet.shape.blocks *= c.fleet.shape.ranks;  // each request has room on one rank
   c.fleet.shape.prompt_host = *rc::gen::element<Ticks>(0, 0, ticks_of(Seconds(20e-6)));
   c.fleet.shape.token_host = *rc::gen::element<Ticks>(0, ticks_of(Seconds(1e-3)), ticks_of(Seconds(20e-3)));
   c.fleet.shape.swap_token = s.preemption == Preemption::swap ? 1000 : 0;

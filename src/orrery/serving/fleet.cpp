@@ -48,16 +48,18 @@ class FleetSimulation {
   }
 
   Result<FleetRun> run() {
+    std::vector<std::int64_t> largest(fronts_.size(), 0);  // blocks of a request
     for (std::size_t i = 0; i < load_.requests.size(); ++i) {
-      for (Front& front : fronts_) {
+      for (std::size_t f = 0; f < fronts_.size(); ++f) {
+        Front& front = fronts_[f];
         if (fronts_.size() > 1 && &front == &fronts_.back() && load_.requests[i].output == 1) { continue; }
-        if (!front.engine(0).can_hold(load_.requests[i])) {
+        largest[f] = std::max(largest[f], front.engine(0).needed_blocks(load_.requests[i]));
+        if (largest[f] > front.engine(0).rank_blocks()) {
           const Request& r = load_.requests[i];
           const std::int64_t number = load_.request_of(static_cast<std::int64_t>(i)) + 1;
-          return fail(load_.place,
-                      fmt::format("request {} has {} + {} tokens: the cache of {} holds {}", number, r.input, r.output,
-                                  front.engine(0).ranks() > 1 ? "a rank" : "an engine",
-                                  front.engine(0).blocks() / front.engine(0).ranks() * front.block_tokens()));
+          return fail(load_.place, fmt::format("request {} has {} + {} tokens: the cache of {} holds {}", number,
+                                               r.input, r.output, front.engine(0).ranks() > 1 ? "a rank" : "an engine",
+                                               front.engine(0).rank_blocks() * front.block_tokens()));
         }
       }
     }
@@ -93,11 +95,13 @@ class FleetSimulation {
         return fail("interrupted");
       }
     }
-    for (Front& front : fronts_) {
+    for (std::size_t f = 0; f < fronts_.size(); ++f) {
+      Front& front = fronts_[f];
       for (std::size_t i = 0; i < front.size(); ++i) {
         const Engine& engine = front.engine(i);
         ORRERY_ASSERT(run_.stopped || (engine.outstanding() == 0 && engine.used_blocks() == 0));
         run_.engines.push_back(front.engine(i).totals());
+        run_.engines.back().headroom.largest_request = largest[f];
       }
       run_.autoscaled.push_back(front.scaler().totals(run_.end));
       run_.tokenised_s.push_back(seconds_of(front.tokenised()));

@@ -71,6 +71,21 @@ TEST(Load, has_the_means_and_deviations_that_are_asked_for) {
   EXPECT_NEAR(outputs.mean, 200.0, kStandardErrors * 100.0 / root + 0.5);
 }
 
+// The last of n requests arrives after n mean gaps, so that a run has the rate that was asked for.
+TEST(Load, arrives_at_the_rate_that_is_asked_for) {
+  for (const double cv : {0.0, 1.0, 4.0}) {
+    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+      LoadOptions options;
+      options.requests = 300;
+      options.rate = 7.0;
+      options.cv = cv;
+      options.seed = seed;
+      const Workload load = generated(options);
+      EXPECT_NEAR(static_cast<double>(load.requests.back().arrival) / kTicksPerSecond, 300.0 / 7.0, 1e-9);
+    }
+  }
+}
+
 // A stream that is another one shifted by a few draws has a correlation of 1 at that lag.
 TEST(Load, of_neighbouring_seeds_is_independent) {
   const double most = kStandardErrors / std::sqrt(static_cast<double>(kRequests));

@@ -3,11 +3,13 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "orrery/core/text.hpp"
 #include "orrery/workload/catalogue.hpp"
+#include "orrery/workload/operators.hpp"
 
 namespace orrery::workload::huggingface_test {
 namespace {
@@ -44,6 +46,64 @@ std::string llama_with(std::string_view from, std::string_view to) {
   const auto at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   return text.replace(at, from.size(), to);
+}
+
+std::string formats_of(std::string_view quantization) {
+  const Model model = read(llama_with("\"vocab_size\": 32000",
+                                      fmt::format("\"vocab_size\": 32000, \"quantization_config\": {}", quantization)))
+                          .value();
+  const Checkpoint& c = model.checkpoint;
+  return fmt::format("{} {} {}", c.method, c.weights ? hardware::name_of(*c.weights) : "-",
+                     c.inputs ? hardware::name_of(*c.inputs) : "-");
+}
+
+TEST(HuggingFace, number_formats_of_checkpoints_are_read) {
+  EXPECT_EQ(formats_of(R"({"quant_method": "fp8", "weight_block_size": [128, 128]})"), "fp8 fp8 fp8");
+  EXPECT_EQ(formats_of(R"({"quant_method": "mxfp4"})"), "mxfp4 fp4 -");
+  EXPECT_EQ(formats_of(R"({"quant_method": "awq", "bits": 4})"), "awq int4 -");
+  EXPECT_EQ(formats_of(R"({"quant_method": "gptq", "bits": 8})"), "gptq int8 -");
+  EXPECT_EQ(formats_of(R"({"quant_method": "gptq", "bits": 3})"), "gptq - -");
+  EXPECT_EQ(formats_of(R"({"quant_method": "bitsandbytes", "load_in_4bit": true, "bnb_4bit_quant_type": "nf4"})"),
+            "bitsandbytes nf4 -");
+  EXPECT_EQ(formats_of(R"({"quant_method": "compressed-tensors", "config_groups": {"group_0": {
+              "weights": {"num_bits": 8, "type": "float"}, "input_activations": {"num_bits": 8, "type": "float"}}}})"),
+            "compressed-tensors fp8 fp8");
+  EXPECT_EQ(formats_of(R"({"quant_method": "compressed-tensors", "config_groups": {"group_0": {
+              "weights": {"num_bits": 4, "type": "int"}, "input_activations": null}}})"),
+            "compressed-tensors int4 -");
+  EXPECT_EQ(formats_of(R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})"), "modelopt fp4 fp4");
+  EXPECT_EQ(formats_of(R"({"quant_method": "modelopt", "quant_algo": "W4A8_AWQ"})"), "modelopt int4 fp8");
+  EXPECT_EQ(formats_of(R"({"quant_method": "quark", "global_quant_config": {
+              "weight": {"dtype": "fp4"}, "input_tensors": {"dtype": "fp8_e4m3"}}})"),
+            "quark fp4 fp8");
+  EXPECT_EQ(formats_of(R"({"quant_method": "hqq"})"), "hqq - -");
+  EXPECT_EQ(formats_of(R"({"bits": 4})"), "no quant_method - -");
+  EXPECT_TRUE(read(kLlama)->checkpoint.method.empty());
+}
+
+Formats stored_in(hardware::StorageFormat weights) {
+  Formats formats;
+  formats.weights = weights;
+  return formats;
+}
+
+TEST(HuggingFace, a_checkpoint_that_is_priced_in_another_format_is_warned_of) {
+  using hardware::Precision, hardware::StorageFormat;
+  const auto warning = [](std::string_view quantization, Precision precision, Formats formats = {}) {
+    const Model model =
+        read(llama_with("\"vocab_size\": 32000",
+                        fmt::format("\"vocab_size\": 32000, \"quantization_config\": {}", quantization)))
+            .value();
+    return checkpoint_warning(model, precision, formats);
+  };
+  constexpr std::string_view kFp8 = R"({"quant_method": "fp8"})", kAwq = R"({"quant_method": "awq", "bits": 4})";
+  EXPECT_THAT(warning(kFp8, Precision::bf16),
+              HasSubstr("weights in fp8 (quantization_config: fp8), and bf16 is priced"));
+  EXPECT_EQ(warning(kFp8, Precision::fp8), "");
+  EXPECT_EQ(warning(kFp8, Precision::bf16, stored_in(StorageFormat::fp8)), "");
+  EXPECT_THAT(warning(kAwq, Precision::bf16), HasSubstr("give --weight-format int4"));
+  EXPECT_EQ(warning(kAwq, Precision::bf16, stored_in(StorageFormat::int4)), "");
+  EXPECT_THAT(warning(R"({"quant_method": "hqq"})", Precision::bf16), HasSubstr("in a format that is not known"));
 }
 
 struct Counted {
