@@ -36,6 +36,13 @@ std::string depreciated(double price, std::string_view of) {
 
 }  // namespace
 
+std::string price_basis(const Cluster& cluster) {
+  if (!cost_rate(cluster)) { return {}; }
+  if (cluster.usd_per_device_hour > 0) { return "rent"; }
+  return fmt::format("{}, written off over {} years", cluster.node_price_usd > 0 ? "whole nodes" : "accelerators alone",
+                     kWriteOffYears);
+}
+
 std::optional<Rate> cost_rate(const Cluster& cluster) {
   constexpr double kHour = 3600.0;
   const double written_off_time = kWriteOffYears * kYear.value();

@@ -26,6 +26,9 @@ struct Rate {
   std::string basis;  // "rented at 2.95 USD per device and hour"
 };
 
+// What the price of an hour is: rent, or what nodes or accelerators cost. Empty: no price is known.
+[[nodiscard]] std::string price_basis(const Cluster& cluster);
+
 // USD a second; nothing where no price is known.
 [[nodiscard]] std::optional<Rate> cost_rate(const Cluster& cluster);
 // W; nothing where no power is known.

@@ -203,7 +203,7 @@ struct Serving {
   std::int64_t preemptions = 0, recomputed_tokens = 0, events = 0;
   std::optional<std::int64_t> refused;                             // requests, under an admission limit
   std::optional<double> usd_per_million_tokens, joules_per_token;  // of output
-  std::string price_basis;                                         // "rented at 2.5 USD per device and hour"
+  std::string price_basis;                                         // "rent"
   std::vector<ServingRange> ranges;                                // may be empty
   std::vector<std::string> not_modelled, warnings;
   std::vector<ServedRequest> each;  // if asked for

@@ -468,8 +468,9 @@ void add_expenses(results::Serving& result, const Deployment& deployment, const 
     const auto cost = hardware::cost_rate(inputs.cluster), power = hardware::power(inputs.cluster);
     if (cost) {
       pool.usd = cost->value * seconds;
-      if (result.price_basis.find(cost->basis) == std::string::npos) {
-        result.price_basis += (result.price_basis.empty() ? "" : "; ") + cost->basis;
+      const std::string basis = hardware::price_basis(inputs.cluster);
+      if (result.price_basis.find(basis) == std::string::npos) {
+        result.price_basis += (result.price_basis.empty() ? "" : "; ") + basis;
       }
     }
     priced = priced && cost.has_value();

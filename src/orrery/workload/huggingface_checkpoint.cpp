@@ -1,5 +1,5 @@
 // "quantization_config" of a Hugging Face configuration: the number formats of a quantised checkpoint. Each method has
-// its own keys; those of these methods are read: transformers, src/transformers/utils/quantization_config.py,
+// its own keys; those of these methods are read: the quantisation configurations of transformers,
 // compressed-tensors (config_groups), NVIDIA ModelOpt (quant_algo), AMD Quark (global_quant_config).
 #include <optional>
 #include <string>
