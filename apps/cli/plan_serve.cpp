@@ -4,7 +4,6 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -157,7 +156,8 @@ std::vector<std::string> simulated_only(const serving::Scenario& s) {
   const auto add = [&](bool is_given, const char* key, std::string_view value) {
     if (is_given) { list.push_back(fmt::format("{} {}", key, value)); }
   };
-  add(hardware::is_integer(s.precision), "precision", hardware::name_of(s.precision));
+  const bool is_wide = hardware::element_size(s.precision) >= Bytes(2.0) && s.precision != hardware::Precision::bf16;
+  add(hardware::is_integer(s.precision) || is_wide, "precision", hardware::name_of(s.precision));
   if (s.kv_format && *s.kv_format != hardware::CacheFormat::fp8) {
     add(true, "kv_format", hardware::name_of(*s.kv_format));
   }
@@ -182,15 +182,15 @@ bool routes_alike(launch::Server server, serving::Routing routing, bool has_pool
   return false;
 }
 
-// Most tokens of a request where the cache of the smallest engine has fewer than the model allows, in which case
-// servers refuse to start; else 0.
+// Most tokens of a request where the cache of a rank has fewer than the model allows, in which case servers refuse to
+// start; else 0.
 std::int64_t longest_request(const results::ServingCandidate& best, std::int64_t allowed) {
-  constexpr std::int64_t kRound = 1024;
-  std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
-  for (const auto& pool : best.result.pools) { fewest = std::min(fewest, pool.blocks * pool.block_tokens); }
-  if (best.engine.attention_dp > 1) { fewest /= best.engine.attention_dp; }
-  if (fewest >= allowed || allowed <= 0) { return 0; }
-  return fewest > kRound ? fewest / kRound * kRound : fewest;
+  const auto of_rank = [](const results::ServingPool& pool, const results::ServingDegrees& degrees) {
+    return pool.blocks / degrees.attention_dp * pool.block_tokens;
+  };
+  std::int64_t fewest = of_rank(best.result.pools.back(), best.engine);
+  if (best.prefill) { fewest = std::min(fewest, of_rank(best.result.pools.front(), *best.prefill)); }
+  return fewest < allowed ? fewest : 0;
 }
 
 // What the checkpoint has to be.
@@ -242,7 +242,6 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
       fleet.drafts = std::atoll(setting.value.scalar.c_str());
       continue;
     }
-    if (setting.key == "acceptance") { continue; }  // the checkpoint's
     fleet.missing.push_back(setting.value.is_scalar() ? setting.key + " " + setting.value.scalar : setting.key);
   }
   for (std::string& setting : simulated_only(s)) { fleet.missing.push_back(std::move(setting)); }

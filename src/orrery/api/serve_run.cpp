@@ -307,7 +307,9 @@ void warn_of_length(results::Serving& result, const workload::Model& model, cons
 }
 
 // Sessions of a trace that says nothing of prefixes.
-void warn_of_sessions(results::Serving& result, const serving::Deployment& deployment, const serving::Workload& load) {
+void warn_of_sessions(results::Serving& result, const serving::Deployment& deployment, const serving::Workload& load,
+                      const Scenario& scenario) {
+  if (scenario.trace.empty()) { return; }
   const bool has_cache = std::any_of(deployment.pools.begin(), deployment.pools.end(),
                                      [](const auto& pool) { return pool->inputs().settings.prefix_cache; });
   const bool has_blocks = std::any_of(load.requests.begin(), load.requests.end(),
@@ -390,7 +392,7 @@ Result<results::Serving> run_serving(const PreparedServing& prepared, const Scen
   ORRERY_TRY(result, serving::simulate(*prepared.deployment, load, prepared.slo, scenario.warm_up, each));
   add_load(result, scenario, kMuch);
   warn_of_length(result, prepared.deployment->model, load);
-  warn_of_sessions(result, *prepared.deployment, load);
+  warn_of_sessions(result, *prepared.deployment, load, scenario);
   warn_of_age(result, *prepared.deployment);
   return result;
 }
@@ -489,7 +491,7 @@ Result<LoadTrial> run_trial(const PreparedServing& prepared, const Scenario& pro
   if (trial.result) {
     add_load(*trial.result, probed, 0.0);
     warn_of_length(*trial.result, prepared.deployment->model, work);
-    warn_of_sessions(*trial.result, *prepared.deployment, work);
+    warn_of_sessions(*trial.result, *prepared.deployment, work, probed);
     warn_of_age(*trial.result, *prepared.deployment);
   }
   return trial;

@@ -22,14 +22,20 @@ TEST(ApiServe, a_static_batch_is_an_estimate_of_inference) {
   struct Case {
     const char *model, *cluster, *stack;
     std::int64_t tp;
+    std::optional<hardware::StorageFormat> weights = {};
+    hardware::Precision precision = hardware::Precision::bf16;
   };
-  for (const auto& [model, cluster, stack, tp] : {
+  for (const auto& [model, cluster, stack, tp, weights, precision] : {
            Case{"llama-3.1-8b", "dgx-h100", "tensorrt-llm", 1},
            Case{"llama-3.1-8b", "dgx-h100", "tensorrt-llm", 4},
            Case{"llama-3.1-8b", "dgx-a100", "pytorch-eager", 4},  // whose hosts are slow
            Case{"deepseek-v2-lite", "dgx-h100", "tensorrt-llm", 1},
+           Case{"mixtral-8x7b", "dgx-h200", "tensorrt-llm", 1, hardware::StorageFormat::int4},
+           Case{"llama-3.1-8b", "mi355x-node", "vllm-v1", 1, {}, hardware::Precision::fp4},
        }) {
     ServeRequest request = small_run();
+    request.scenario.precision = precision;
+    request.scenario.weight_format = weights;
     request.scenario.model = model;
     request.scenario.cluster = cluster;
     request.scenario.stack = stack;
@@ -43,6 +49,8 @@ TEST(ApiServe, a_static_batch_is_an_estimate_of_inference) {
     estimate::Request job;
     job.model = model;
     job.cluster = cluster;
+    job.precision = precision;
+    job.weight_format = weights;
     job.devices = tp;
     job.tp = tp;
     job.sequence_parallel = false;

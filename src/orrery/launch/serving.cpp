@@ -305,7 +305,11 @@ std::string serving_script(Server server, const ServedFleet& fleet) {
     text += fmt::format("# QUANTIZATION: {}, if the checkpoint has 16 bits; leave it out if its config.json says {}.\n",
                         fleet.quantization, fleet.quantization);
   }
-  if (fleet.drafts > 0) { text += "# Drafts come from the checkpoint's MTP modules.\n"; }
+  if (fleet.drafts > 0) {
+    text +=
+        "# Drafts come from the checkpoint's MTP modules, which few models have (DeepSeek-V3, GLM-4.5, Qwen3-Next);\n"
+        "# for others name a draft model instead.\n";
+  }
   if (server == Server::sglang && seats.size() > 1) {
     text += "# The router is a package of its own: sglang-router.\n";
   }

@@ -383,6 +383,7 @@ const std::vector<double>& Lowerer::kept_activations(std::int64_t stage) const {
 void Lowerer::begin(const Job& job, const Plan& plan) {
   ORRERY_ASSERT(is_valid(model_, job, plan, cluster_.devices));
   program_.job = job;
+  program_.job.formats.fp4_block = hardware::fp4_block(cluster_.accelerator);
   program_.plan = plan;
   program_.reduces_under_backward = reduces_under_backward(plan, stack_);
   program_.pipeline = {plan.schedule, plan.pp, chunks_of(plan), micro_batches(job, plan),
@@ -391,7 +392,7 @@ void Lowerer::begin(const Job& job, const Plan& plan) {
 
 bool Lowerer::may_fit(const Job& job, const Plan& plan, const LowestMemory& lowest_memory, const Capacity& capacity) {
   begin(job, plan);
-  const LoweredSlice& shared = slice(job, plan);
+  const LoweredSlice& shared = slice(program_.job, plan);
   LoweringContext context = context_of(model_, stack_, program_.job, program_.plan, &program_.blocks);
   context.pool_multicasts = cluster_.second_tier.combines() && !job.is_inference();
   PlanLowering lowering(program_, context, shared, partition_);
@@ -401,7 +402,7 @@ bool Lowerer::may_fit(const Job& job, const Plan& plan, const LowestMemory& lowe
 
 std::optional<Lowered> Lowerer::lower_within(const Job& job, const Plan& plan, const Capacity& capacity) {
   begin(job, plan);
-  const LoweredSlice& shared = slice(job, plan);
+  const LoweredSlice& shared = slice(program_.job, plan);
   LoweringContext context = context_of(model_, stack_, program_.job, program_.plan, &program_.blocks);
   context.pool_multicasts = cluster_.second_tier.combines() && !job.is_inference();
   PlanLowering lowering(program_, context, shared, partition_);

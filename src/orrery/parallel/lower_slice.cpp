@@ -391,7 +391,8 @@ LoweringContext context_of(const workload::Model& model, const hardware::Stack& 
   const Bytes wide = max(hardware::element_size(job.precision), Bytes(2.0));
   const auto tokens = static_cast<double>(plan.micro_batch * (job.is_inference() ? job.prompt : job.seq));
   const auto split = static_cast<double>(plan.cp * (plan.sequence_parallel ? plan.tp : 1));
-  const workload::WeightElements untrained = workload::weight_elements(job.precision, job.formats);
+  workload::WeightElements untrained = workload::weight_elements(job.precision, job.formats);
+  if (!job.is_inference()) { untrained.layers -= untrained.scale; }
   const Bytes residual = tokens / split * static_cast<double>(model.hidden) * wide;
   return {model, stack, job, plan, blocks, wide, Bytes(untrained.layers), Bytes(untrained.ends), residual};
 }

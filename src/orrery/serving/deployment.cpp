@@ -133,9 +133,6 @@ Result<void> BuiltPool::add_price() {
   job.pads_heads = in.stack.pads_heads;
   job.replicates_tokens = in.stack.dispatch.replicated_tokens;
   // Static batches are priced as estimates are.
-  if (in.settings.scheduler != Scheduler::static_batch) {
-    job.formats.fp4_block = hardware::fp4_block(in.cluster.accelerator);
-  }
   job.formats.wide_absorption = in.settings.wide_absorption && in.cluster.accelerator.maker == "NVIDIA" &&
                                 in.settings.scheduler != Scheduler::static_batch;
   job.global_batch = in.degrees.attention_dp;

@@ -74,7 +74,7 @@ TEST(Headroom, is_what_a_run_leaves) {
 }
 
 TEST(Headroom, a_limit_that_was_reached_allows_no_other_one) {
-  const EngineLimits had{8, 100, 100, 50, true};
+  const EngineLimits had{8, 100, 100, 50, 1, true};
   const auto other = [&](auto member, std::int64_t value) {
     EngineLimits limits = had;
     limits.*member = value;
@@ -87,6 +87,12 @@ TEST(Headroom, a_limit_that_was_reached_allows_no_other_one) {
   EXPECT_FALSE(headroom.allows(had, other(&EngineLimits::tokens, 99)));
   EXPECT_TRUE(headroom.allows(had, other(&EngineLimits::blocks, 48)));
   EXPECT_FALSE(headroom.allows(had, other(&EngineLimits::blocks, 47)));
+  EngineLimits two_ranks = other(&EngineLimits::blocks, 60);
+  two_ranks.ranks = 2;
+  Headroom large{7, 99, 99, 40};
+  EXPECT_TRUE(large.allows(had, two_ranks));
+  large.largest_request = 31;  // of 30 on a rank
+  EXPECT_FALSE(large.allows(had, two_ranks));
   const Headroom short_of_blocks{1, 1, 1, -1};
   EXPECT_FALSE(short_of_blocks.allows(had, other(&EngineLimits::blocks, 51)));
   EngineLimits waits = other(&EngineLimits::tokens, 1000);

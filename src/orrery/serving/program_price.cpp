@@ -137,10 +137,12 @@ std::int64_t ProgramPrice::per_rank(std::int64_t all) const { return ceil_div(al
 
 // Part of grouped_rate that a grouped GEMM reaches. `is_new`: on an accelerator with 4-bit matrix units.
 double ProgramPrice::grouped_part(const hardware::Kernel& kernel, bool is_new) const {
-  if (kernel.weight_only) {
-    return options_.expert_weight_only_math_rate.value_or(options_.expert_math_rate) *
-           fabric_.cluster().accelerator.portable_gemm;
+  const hardware::Accelerator& accelerator = fabric_.cluster().accelerator;
+  if (kernel.weight_only && accelerator.maker == "NVIDIA") {
+    const double rate = options_.expert_weight_only_math_rate.value_or(options_.expert_math_rate);
+    return options_.exact == Exact::yes ? rate : rate * accelerator.portable_gemm;
   }
+  if (kernel.weight_only) { return options_.expert_math_rate; }
   if (!is_new) { return options_.expert_math_rate; }
   const auto found = options_.expert_math_rate_of.find(std::string(hardware::name_of(kernel.precision)));
   return found == options_.expert_math_rate_of.end() ? 1.0 : found->second;
@@ -555,7 +557,7 @@ EngineMemory ProgramPrice::memory(std::int64_t most_tokens, std::int64_t most_se
     // Layers of the draft model, each like one of the model's.
     const double part = 1.0 + options_.draft_layers / static_cast<double>(model_.layers);
     memory.weights *= part;
-    memory.kv_per_token *= part;
+    memory.kv_per_token += (part - 1.0) * memory.kv_of_stages;  // all on one stage
     memory.kv_of_stages *= part;
   }
   return memory;

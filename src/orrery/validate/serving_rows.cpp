@@ -249,7 +249,8 @@ class RowRun {
     auto precision = precision_of(row_.precision, defaults, accelerator_);
     if (!precision) { return precision.error(); }
     // Without units for 4 bits, weights are widened on chip and multiplied with inputs in 16.
-    if (stored_format(row_.precision, *precision) == hardware::StorageFormat::fp4) {
+    if (stored_format(row_.precision, *precision) == hardware::StorageFormat::fp4 &&
+        !(accelerator_.peak(hardware::Precision::fp4) > FlopsPerSecond(0))) {
       precision = hardware::Precision::bf16;
     }
     serving::PoolInputs inputs;

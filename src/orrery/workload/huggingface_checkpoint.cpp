@@ -3,6 +3,7 @@
 // compressed-tensors (config_groups), NVIDIA ModelOpt (quant_algo), AMD Quark (global_quant_config).
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "orrery/workload/huggingface_families.hpp"
 #include "orrery/workload/huggingface_keys.hpp"
@@ -45,8 +46,14 @@ void read_groups(const Node& quantization, Checkpoint& checkpoint) {
   }
 }
 
-// "fp8_e4m3", "int4", "fp4", "mxfp4": the digits after the kind are its bits.
-std::int64_t bits_of(const std::string& type) { return type.find('8') < type.find('4') ? 8 : type.empty() ? 0 : 4; }
+// "fp8_e4m3", "int4", "uint8", "fp4", "mxfp4"; 0 for others ("fp6_e3m2", "bfloat16").
+std::int64_t bits_of(const std::string& type) {
+  for (const auto& [part, bits] :
+       {std::pair("fp8", 8), std::pair("int8", 8), std::pair("fp4", 4), std::pair("int4", 4)}) {
+    if (type.find(part) != std::string::npos) { return bits; }
+  }
+  return 0;
+}
 
 void read_quark(const Node& quantization, Checkpoint& checkpoint) {
   const Node* global = mapping(&quantization, "global_quant_config");
@@ -61,14 +68,15 @@ void read_quark(const Node& quantization, Checkpoint& checkpoint) {
 
 void read_modelopt(const Node& quantization, Checkpoint& checkpoint) {
   const std::string algorithm = text(quantization, {"quant_algo"});
+  const bool is_fp4 = algorithm.find("FP4") != std::string::npos;
   if (algorithm.starts_with("FP8")) {
     checkpoint.weights = StorageFormat::fp8;
     checkpoint.inputs = Precision::fp8;
-  } else if (algorithm == "NVFP4" || algorithm == "MXFP4") {
+  } else if (is_fp4 && !algorithm.starts_with("W4A")) {
     checkpoint.weights = StorageFormat::fp4;
     checkpoint.inputs = Precision::fp4;
   } else if (algorithm.starts_with("W4A")) {
-    checkpoint.weights = StorageFormat::int4;
+    checkpoint.weights = is_fp4 ? StorageFormat::fp4 : StorageFormat::int4;
     if (algorithm.starts_with("W4A8")) { checkpoint.inputs = Precision::fp8; }
   } else {
     read_groups(quantization, checkpoint);
@@ -80,8 +88,7 @@ void read_bitsandbytes(const Node& quantization, Checkpoint& checkpoint) {
     checkpoint.weights = StorageFormat::int8;
     checkpoint.inputs = Precision::int8;
   } else if (flag(quantization, "load_in_4bit", false)) {
-    checkpoint.weights =
-        text(quantization, {"bnb_4bit_quant_type"}) == "nf4" ? StorageFormat::nf4 : StorageFormat::fp4;
+    checkpoint.weights = text(quantization, {"bnb_4bit_quant_type"}) == "nf4" ? StorageFormat::nf4 : StorageFormat::fp4;
   }
 }
 
@@ -99,7 +106,8 @@ Checkpoint checkpoint_of(const Node& config) {
   } else if (method == "mxfp4") {
     checkpoint.weights = StorageFormat::fp4;
   } else if (method == "awq" || method == "gptq" || method == "auto-round") {
-    checkpoint.weights = stored(count(*quantization, {"bits", "w_bit"}, 0), true);
+    const bool is_integer = text(*quantization, {"data_type"}).find("fp") == std::string::npos;
+    checkpoint.weights = stored(count(*quantization, {"bits", "w_bit"}, 0), is_integer);
   } else if (method == "bitsandbytes") {
     read_bitsandbytes(*quantization, checkpoint);
   } else if (method == "compressed-tensors") {

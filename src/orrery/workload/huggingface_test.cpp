@@ -76,6 +76,10 @@ TEST(HuggingFace, number_formats_of_checkpoints_are_read) {
   EXPECT_EQ(formats_of(R"({"quant_method": "quark", "global_quant_config": {
               "weight": {"dtype": "fp4"}, "input_tensors": {"dtype": "fp8_e4m3"}}})"),
             "quark fp4 fp8");
+  EXPECT_EQ(formats_of(R"({"quant_method": "modelopt", "quant_algo": "W4A8_MXFP4_FP8"})"), "modelopt fp4 fp8");
+  EXPECT_EQ(formats_of(R"({"quant_method": "modelopt", "quant_algo": "W4A16_NVFP4"})"), "modelopt fp4 -");
+  EXPECT_EQ(formats_of(R"({"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp6_e3m2"}}})"),
+            "quark - -");
   EXPECT_EQ(formats_of(R"({"quant_method": "hqq"})"), "hqq - -");
   EXPECT_EQ(formats_of(R"({"bits": 4})"), "no quant_method - -");
   EXPECT_TRUE(read(kLlama)->checkpoint.method.empty());

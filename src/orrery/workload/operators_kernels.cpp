@@ -214,7 +214,8 @@ std::string checkpoint_warning(const Model& model, hardware::Precision precision
 WeightElements weight_elements(hardware::Precision precision, const Formats& formats) {
   const double element = hardware::element_size(precision).value(), wide = std::max(element, kNarrowestActivation);
   const double scale = precision == hardware::Precision::fp4 ? 1.0 / real(formats.fp4_block) : 0.0;
-  if (!formats.weights) { return {element + scale, wide, scale}; }
+  const bool is_same = formats.weights == hardware::StorageFormat::fp4 && precision == hardware::Precision::fp4;
+  if (!formats.weights || is_same) { return {element + scale, wide, scale}; }
   const double stored = hardware::element_size(*formats.weights).value();
   return {stored, stored < kNarrowestActivation ? wide : stored};
 }
