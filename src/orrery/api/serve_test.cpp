@@ -31,7 +31,7 @@ TEST(ApiServe, a_static_batch_is_an_estimate_of_inference) {
            Case{"llama-3.1-8b", "dgx-a100", "pytorch-eager", 4},  // whose hosts are slow
            Case{"deepseek-v2-lite", "dgx-h100", "tensorrt-llm", 1},
            Case{"mixtral-8x7b", "dgx-h200", "tensorrt-llm", 1, hardware::StorageFormat::int4},
-           Case{"llama-3.1-8b", "mi355x-node", "vllm-v1", 1, {}, hardware::Precision::fp4},
+           Case{"llama-3.1-70b", "mi355x-node", "vllm-v1", 1, {}, hardware::Precision::fp4},
        }) {
     ServeRequest request = small_run();
     request.scenario.precision = precision;

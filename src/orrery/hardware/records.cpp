@@ -186,7 +186,7 @@ const Record<Accelerator>& Described<Accelerator>::record() {
                     "rate of attention kernels without native instructions / rate of native ones", kFraction)
           .optional("portable_gemm", &Accelerator::portable_gemm, "the same of GEMMs", kFraction)
           .optional("exponential_rate", &Accelerator::exponential_rate,
-                    "exponentials per second (as TFLOP/s, one each), which limit attention with small heads; 0: unknown",
+                    "exponentials per second (as TFLOP/s), which limit attention with small heads; 0: unknown",
                     {.max = kMostPeak})
           .required("memory_efficiency", &Accelerator::memory_efficiency,
                     "best measured streaming rate / memory_bandwidth", kFraction)

@@ -8,8 +8,8 @@
 //
 // Source of key names and defaults: huggingface/transformers, src/transformers/models/<type>/configuration_<type>.py.
 // Without effect on cost, but read for launch files: rotary positions, soft caps, sinks, epsilon of norms, the router's
-// score (huggingface_details.cpp), and the formats of quantised checkpoints, for warnings where they are priced in others
-// (huggingface_checkpoint.cpp). Not represented: layers that a checkpoint does not quantise, the vision tower of
+// score (huggingface_details.cpp), and the formats of quantised checkpoints, for warnings where they are priced in
+// others (huggingface_checkpoint.cpp). Not represented: layers that a checkpoint does not quantise, the vision tower of
 // Gemma 3 and the MTP modules of DeepSeek-V3 (noted in the description), a bias of the output projection (Phi).
 #pragma once
 
