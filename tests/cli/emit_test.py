@@ -98,7 +98,8 @@ class Scripts(unittest.TestCase):
         found, _ = started(script)
         engines, _ = self.expect_every_accelerator_once(found, 4)
         self.assertIn("HIP_VISIBLE_DEVICES", script)
-        self.assertTrue(any("--is-prefill-worker" in one.arguments for one in engines))
+        for role in ("prefill", "decode"):
+            self.assertTrue(any(f"--disaggregation-mode {role}" in one.arguments for one in engines))
         self.assertTrue(any("dynamo.frontend" in one.arguments for one in found))
 
 

@@ -7,7 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "orrery/api/orrery.hpp"
 #include "orrery/api/serve.hpp"
 #include "orrery/api/test_serving.hpp"
 
@@ -15,58 +14,6 @@ namespace orrery::api::serve_test {
 namespace {
 
 using serving_test::small_run;
-
-// All requests arrive at once and run as one batch: decode takes as long as `estimate --task inference` says. The
-// prefill differs by less than 1 %: attention of prompts is priced for all chunks of an iteration together.
-TEST(ApiServe, a_static_batch_is_an_estimate_of_inference) {
-  struct Case {
-    const char *model, *cluster, *stack;
-    std::int64_t tp;
-    std::optional<hardware::StorageFormat> weights = {};
-    hardware::Precision precision = hardware::Precision::bf16;
-  };
-  for (const auto& [model, cluster, stack, tp, weights, precision] : {
-           Case{"llama-3.1-8b", "dgx-h100", "tensorrt-llm", 1},
-           Case{"llama-3.1-8b", "dgx-h100", "tensorrt-llm", 4},
-           Case{"llama-3.1-8b", "dgx-a100", "pytorch-eager", 4},  // whose hosts are slow
-           Case{"deepseek-v2-lite", "dgx-h100", "tensorrt-llm", 1},
-           Case{"mixtral-8x7b", "dgx-h200", "tensorrt-llm", 1, hardware::StorageFormat::int4},
-           Case{"llama-3.1-70b", "mi355x-node", "vllm-v1", 1, {}, hardware::Precision::fp4},
-       }) {
-    ServeRequest request = small_run();
-    request.scenario.precision = precision;
-    request.scenario.weight_format = weights;
-    request.scenario.model = model;
-    request.scenario.cluster = cluster;
-    request.scenario.stack = stack;
-    request.scenario.rate.reset();
-    request.scenario.concurrency = 16;
-    request.scenario.requests = 16;
-    request.scenario.tp = tp;
-    request.scenario.engine = "static";
-    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
-    ASSERT_TRUE(run.has_value()) << run.error().text();
-    estimate::Request job;
-    job.model = model;
-    job.cluster = cluster;
-    job.precision = precision;
-    job.weight_format = weights;
-    job.devices = tp;
-    job.tp = tp;
-    job.sequence_parallel = false;
-    job.micro_batch = 16;
-    job.task = parallel::Task::inference;
-    job.stack = stack;
-    job.prompt = 512;
-    job.generate = 32;
-    job.batch = 16;
-    const auto estimate = Orrery(ORRERY_SOURCE_DATA_DIR).estimate(job);
-    ASSERT_TRUE(estimate.has_value()) << estimate.error().text();
-    const auto& inference = *estimate->estimate.inference;
-    EXPECT_NEAR(run->ttft.mean, inference.time_to_first_token.value(), 1e-2 * run->ttft.mean) << model << cluster;
-    EXPECT_NEAR(run->tpot.mean, inference.time_per_output_token.value(), 1e-6 * run->tpot.mean) << model << cluster;
-  }
-}
 
 TEST(ApiServe, the_same_seed_gives_the_same_answer_and_more_load_waits_longer) {
   const auto first = serve(ORRERY_SOURCE_DATA_DIR, small_run());
