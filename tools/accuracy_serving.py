@@ -38,7 +38,7 @@ from `orrery validate --data serving`. [Serving](models/serving.md#rows-of-measu
 - **Median**: of |predicted - measured| / measured. **Bias**: the median of predicted / measured. **In 80 %**: share of measurements inside the
   interval of the prediction.
 - In plots, dashed lines are 20 % error; a bar spans measurements with one prediction.
-- Throughput on H200 has one source, nine rows of gpt-oss on 2 to 8 GPUs (nebius_h200): on 2 it is predicted, on 4 and 8 its authors call it unexpectedly slow.
+- Throughput on H200 has one source, nine rows of gpt-oss on 2, 4 and 8 GPUs (nebius_h200), whose authors call those on 8 unexpectedly slow.
 - Skipped rows have their reasons at the end of the page. Rows with a reason in the column `unscored` are not scored.
 """
 

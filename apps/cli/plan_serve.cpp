@@ -66,9 +66,10 @@ const config::Record<Choices>& choices_record() {
     fields.optional("tp", &Choices::tp, "tensor-parallel degrees to try, such as 4,8; default: powers of two in a node")
         .optional("pp", &Choices::pp, "numbers of pipeline stages to try; default: 1,2,4")
         .optional("ep", &Choices::ep, "expert-parallel degrees to try; default: 1 and all ranks of an engine")
-        .optional("attention_dp", &Choices::attention_dp,
-                  "copies of attention in an engine of tp x pp x attention_dp accelerators, to try; default: powers of "
-                  "two for mixtures, else 1")
+        .optional(
+            "attention_dp", &Choices::attention_dp,
+            "degrees of data-parallel attention to try, in engines of tp x pp x attention_dp accelerators; default: "
+            "powers of two for mixtures, else 1")
         .optional("max_batched_tokens", &Choices::max_batched_tokens,
                   "most tokens of an iteration, values to try; default: 2048, the profile's and 16384")
         .optional("max_sequences", &Choices::max_sequences, "most sequences at a time, values to try")

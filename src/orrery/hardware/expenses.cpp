@@ -30,18 +30,15 @@ std::string lacking(const Cluster& cluster, double Accelerator::* figure) {
   return quote(cluster.accelerator.name);
 }
 
+std::string written_off(std::string_view what) {
+  return fmt::format("{}, written off over {} years", what, kWriteOffYears);
+}
+
 std::string depreciated(double price, std::string_view of) {
   return fmt::format("{} USD {}, depreciated over {} years", price, of, kWriteOffYears);
 }
 
 }  // namespace
-
-std::string price_basis(const Cluster& cluster) {
-  if (!cost_rate(cluster)) { return {}; }
-  if (cluster.usd_per_device_hour > 0) { return "rent"; }
-  return fmt::format("{}, written off over {} years", cluster.node_price_usd > 0 ? "whole nodes" : "accelerators alone",
-                     kWriteOffYears);
-}
 
 std::optional<Rate> cost_rate(const Cluster& cluster) {
   constexpr double kHour = 3600.0;
@@ -49,20 +46,23 @@ std::optional<Rate> cost_rate(const Cluster& cluster) {
   const auto devices = static_cast<double>(cluster.devices);
   if (cluster.usd_per_device_hour > 0) {
     return Rate{devices * cluster.usd_per_device_hour / kHour,
-                fmt::format("rented at {} USD per device and hour", cluster.usd_per_device_hour)};
+                fmt::format("rented at {} USD per device and hour", cluster.usd_per_device_hour), "rent"};
   }
   if (cluster.node_price_usd > 0) {
     const std::string node = fmt::format("per node of {}", cluster.node_size());
-    return Rate{nodes(cluster) * cluster.node_price_usd / written_off_time, depreciated(cluster.node_price_usd, node)};
+    return Rate{nodes(cluster) * cluster.node_price_usd / written_off_time, depreciated(cluster.node_price_usd, node),
+                written_off("whole nodes")};
   }
   if (const double price = sum_over_nodes(cluster, &Accelerator::price_usd); price > 0) {
     return Rate{price / written_off_time,
                 fmt::format("{} USD of all accelerators, depreciated over {} years, nothing else included", price,
-                            kWriteOffYears)};
+                            kWriteOffYears),
+                written_off("accelerators alone")};
   }
   if (cluster.nodes.empty() && cluster.accelerator.price_usd > 0) {
     return Rate{devices * cluster.accelerator.price_usd / written_off_time,
-                depreciated(cluster.accelerator.price_usd, "per accelerator, nothing else included")};
+                depreciated(cluster.accelerator.price_usd, "per accelerator, nothing else included"),
+                written_off("accelerators alone")};
   }
   return std::nullopt;
 }

@@ -23,11 +23,9 @@ inline constexpr Seconds kYear{365.0 * 24 * 3600};
 // A figure of the whole cluster, and its basis.
 struct Rate {
   double value = 0;
-  std::string basis;  // "rented at 2.95 USD per device and hour"
+  std::string basis;      // "rented at 2.95 USD per device and hour"
+  std::string kind = {};  // of prices, whatever the number of devices: "rent"
 };
-
-// What the price of an hour is: rent, or what nodes or accelerators cost. Empty: no price is known.
-[[nodiscard]] std::string price_basis(const Cluster& cluster);
 
 // USD a second; nothing where no price is known.
 [[nodiscard]] std::optional<Rate> cost_rate(const Cluster& cluster);

@@ -103,7 +103,7 @@ std::vector<Seat> seats_in(const std::vector<Seat>& seats, std::string_view role
   return found;
 }
 
-// What vLLM needs to run on several nodes: those of an engine's ranks, or of its copies of attention.
+// What vLLM needs to run on several nodes: of its tp and pp ranks, or of its ranks of data-parallel attention.
 std::string vllm_nodes(const ServedPool& pool, std::int64_t nodes) {
   if (nodes <= 1) { return {}; }
   std::string text = " \\\n    ";
@@ -122,7 +122,8 @@ std::string vllm_nodes(const ServedPool& pool, std::int64_t nodes) {
   return text + " $(test \"$3\" = 0 || echo --headless)";
 }
 
-// Whether lines of vLLM can start an engine: its ranks or its copies of attention divide over nodes, not both.
+// Whether lines of vLLM can start an engine: its tp and pp ranks, or those of data-parallel
+// attention, divide over nodes; not both.
 bool fits_vllm(const ServedPool& pool, std::int64_t nodes) {
   return nodes <= 1 || pool.attention_dp == 1 || pool.attention_dp % nodes == 0;
 }
@@ -266,8 +267,9 @@ std::string calls_of(Server server, const std::vector<Seat>& seats, std::int64_t
       text += fmt::format("{} {} {} {} {}\n", role, numbers(0, std::min(seat.count, of_node)), seat.port,
                           node - seat.node, seat.node);
     } else {
-      text += fmt::format("echo '{} on nodes {} to {}: its copies of attention do not divide over them' >&2\nexit 1\n",
-                          role, seat.node, seat.node + seat.nodes - 1);
+      text += fmt::format(
+          "echo '{} on nodes {} to {}: its ranks of data-parallel attention do not divide over them' >&2\nexit 1\n",
+          role, seat.node, seat.node + seat.nodes - 1);
     }
   }
   return text;

@@ -355,10 +355,10 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
       "generated tokens that later requests find in the prefix cache"};
   const auto has_ranks = [](const auto& pool) { return pool->inputs().degrees.attention_dp > 1; };
   if (std::any_of(deployment.pools.begin(), deployment.pools.end(), has_ranks)) {
-    list.emplace_back("caches of single ranks of attention dp (a request may fill room of others)");
+    list.emplace_back("a cache for each rank of data-parallel attention (the ranks of an engine share one)");
   }
   if (deployment.model.sliding_window > 0) {
-    list.emplace_back("memory that is freed behind sliding windows (caches would hold more tokens)");
+    list.emplace_back("eviction behind sliding windows: the cache keeps all positions of a sequence");
   }
   if (deployment.model.has_experts()) { list.emplace_back("skewed routing of experts (0 to 30 % of decode)"); }
   if (deployment.pools.size() > 1) {
@@ -465,9 +465,8 @@ void add_expenses(results::Serving& result, const Deployment& deployment, const 
     const auto cost = hardware::cost_rate(inputs.cluster), power = hardware::power(inputs.cluster);
     if (cost) {
       pool.usd = cost->value * seconds;
-      const std::string basis = hardware::price_basis(inputs.cluster);
-      if (result.price_basis.find(basis) == std::string::npos) {
-        result.price_basis += (result.price_basis.empty() ? "" : "; ") + basis;
+      if (result.price_basis.find(cost->kind) == std::string::npos) {
+        result.price_basis += (result.price_basis.empty() ? "" : "; ") + cost->kind;
       }
     }
     priced = priced && cost.has_value();

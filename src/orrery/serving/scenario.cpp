@@ -42,8 +42,9 @@ void add_deployment(Record<Scenario>& record) {
       .optional("ep", &S::ep, "expert-parallel degree of an engine; 1: experts are sliced over its ranks",
                 {.min = 1, .max = kMostDegree})
       .optional("attention_dp", &S::attention_dp,
-                "copies of attention in an engine, for different requests; it has tp x pp x attention_dp accelerators. "
-                "SGLang's --tp 8 --dp 8 --enable-dp-attention is tp 1, attention_dp 8",
+                "degree of data-parallel attention; an engine has tp x pp x attention_dp accelerators. SGLang's --tp 8 "
+                "--dp 8 "
+                "--enable-dp-attention is tp 1, attention_dp 8",
                 {.min = 1, .max = kMostDegree})
       .optional("replicas", &S::replicas, "engines; default: 1, or what --devices allows",
                 {.min = 1, .max = kMostDegree})
