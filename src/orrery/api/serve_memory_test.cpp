@@ -1,4 +1,5 @@
 // What weights, activations and cache take of an accelerator's memory.
+#include <cmath>
 #include <optional>
 
 #include <gmock/gmock.h>
@@ -100,6 +101,52 @@ TEST(ServeMemory, the_cache_is_that_of_the_stage_that_keeps_most) {
   };
   EXPECT_NEAR(bytes(5), 7 * 4096.0, 0.02 * 7 * 4096.0);
   EXPECT_NEAR(bytes(4), 8 * 4096.0, 0.02 * 8 * 4096.0);
+}
+
+ServeRequest windows(const char* model, const char* engine) {
+  ServeRequest request = with_model(small_job(), model);
+  request.scenario.engine = engine;
+  return request;
+}
+
+ServeRequest keeps_all(ServeRequest request) {
+  config::add(request.engine, "frees_windows", config::boolean_node(false));
+  return request;
+}
+
+// Of 62 layers of Gemma 3 27B, ten attend to all positions; of 36 of gpt-oss, 18.
+TEST(ServeMemory, layers_with_windows_take_no_blocks_behind_them) {
+  const auto ratio = [](const ServeRequest& request) {
+    return static_cast<double>(tokens_of(request)) / static_cast<double>(tokens_of(keeps_all(request)));
+  };
+  EXPECT_NEAR(ratio(windows("gemma-3-27b", "vllm-v1")), 6.2, 0.01);
+  EXPECT_NEAR(ratio(windows("gpt-oss-20b", "vllm-v1")), 2.0, 0.001);
+}
+
+// A request of 8,192 + 128 tokens: 520 blocks of 16, and 65 of its windows, which take 5.2 times as much each: 858. With
+// all positions 520 x 6.2 = 3,224.
+TEST(ServeMemory, more_long_requests_run_at_a_time_where_windows_are_freed) {
+  ServeRequest request = windows("gemma-3-27b", "vllm-v1");
+  request.scenario.isl = 8192;
+  request.scenario.osl = 128;
+  request.scenario.concurrency = 64;
+  request.scenario.rate.reset();
+  request.scenario.requests = 64;
+  config::add(request.engine, "reserve", config::text_node("whole"));
+  const auto most = [](ServeRequest of, std::int64_t blocks) {
+    config::add(of.engine, "blocks", config::integer_node(blocks));
+    const results::Serving run = serving_test::run_of(of);
+    return std::llround(run.kv_peak * static_cast<double>(blocks));
+  };
+  EXPECT_EQ(most(request, 3 * 858 - 1), 2 * 858);
+  EXPECT_EQ(most(request, 3 * 858), 3 * 858);
+  EXPECT_EQ(most(keeps_all(request), 2 * 520), 2 * 520);  // blocks of all layers
+}
+
+TEST(ServeMemory, windows_are_freed_only_where_there_are_some) {
+  const auto run = serve(ORRERY_SOURCE_DATA_DIR, keeps_all(with_model(small_job(), "llama-3.1-8b")));
+  ASSERT_FALSE(run.has_value());
+  EXPECT_THAT(run.error().text(), HasSubstr("--no-frees-windows: has an effect only with one pool of engines, and a "));
 }
 
 // Keys and values of a request are on one rank.

@@ -40,6 +40,7 @@ Result<std::unique_ptr<BuiltPool>> pool_of(ServingInputs& shared, const Scenario
   inputs.model = &deployment.model;
   inputs.degrees = degrees;
   inputs.prefill_only = inputs.name == "prefill";
+  inputs.sends = s.disaggregated();
   inputs.has_own_tp = inputs.prefill_only && s.prefill_tp;
   inputs.has_own_ep = inputs.prefill_only && s.prefill_ep;
   inputs.has_own_attention_dp = inputs.prefill_only && s.prefill_attention_dp;
@@ -104,6 +105,8 @@ Result<void> check_effects(const serving::EngineSettings& engine, const config::
            Setting{"batch_wait_part", "--batch-wait-part", engine.batch_wait > 0, "--batch-wait of at least 1"},
            Setting{"transfer_by_layer", engine.transfer_by_layer ? "--transfer-by-layer" : "--no-transfer-by-layer",
                    uses.pools, "--prefill-replicas"},
+           Setting{"frees_windows", engine.frees_windows ? "--frees-windows" : "--no-frees-windows", uses.windows,
+                   "one pool of engines, and a model of which some layers have sliding windows"},
            Setting{"transfer_setup", "--transfer-setup", uses.pools, "--prefill-replicas"},
            Setting{"transfer_host", "--transfer-host", uses.pools, "--prefill-replicas"},
            Setting{"balance_wait", "--balance-wait", uses.attention_dp, "--attention-dp of at least 2"},
@@ -162,6 +165,7 @@ Result<std::unique_ptr<ServingInputs>> ServingInputs::read(const std::string& da
   EngineUses used = uses;
   used.experts = model.has_experts();
   used.ep = uses.ep && used.experts;
+  used.windows = uses.single && model.sliding_window > 0 && model.global_every > 0;
   if (auto ok = check_effects(engine, request.engine, used); !ok) { return tl::make_unexpected(ok.error()); }
   inputs->engine_ = std::move(engine);
   inputs->stack_ = std::move(stack);

@@ -25,6 +25,7 @@ struct EngineUses {
   bool ep = false;            // above 1
   bool experts = false;       // of the model
   bool traced = false;        // arrivals or lengths of a trace
+  bool windows = false;       // of the model's layers, in one pool
 };
 
 [[nodiscard]] EngineUses uses_of(const serving::Scenario& scenario);

@@ -25,6 +25,7 @@ struct PoolInputs {
   parallel::Job job;  // precision and formats
   Degrees degrees;
   bool prefill_only = false;
+  bool sends = false;  // keys and values go from one pool to another
   bool has_own_tp = false, has_own_ep = false, has_own_attention_dp = false;  // --prefill-tp and so on are given
   // Tiers of the prefix cache: host memory of each accelerator, and a remote store of all engines together. Rates, of
   // each accelerator, that are not given are the cluster's.
@@ -64,6 +65,7 @@ class BuiltPool {
   Result<void> add_price();
   Result<void> settle_memory_use();
   Bytes reserve_states(Bytes room);
+  Bytes token_in_blocks();
   Result<void> add_cache();
   void place_experts();
   [[nodiscard]] Diagnostic in_terms_of_pool(Diagnostic problem) const;

@@ -43,6 +43,18 @@ Bytes BuiltPool::reserve_states(Bytes room) {
   return static_cast<double>(inputs_.settings.max_sequences) * memory_.state;
 }
 
+// Keys and values of a token for which blocks are counted. Where memory behind sliding windows is freed, those of the
+// other layers: a sequence's windows take a constant number of blocks more, one of which may be partly filled.
+Bytes BuiltPool::token_in_blocks() {
+  const bool has_tiers = std::any_of(inputs_.tiers.begin(), inputs_.tiers.end(),
+                                     [](const PoolInputs::Tier& tier) { return tier.size > Bytes(0); });
+  const bool frees = inputs_.settings.frees_windows && !inputs_.sends && !has_tiers;
+  if (!frees || memory_.window == 0 || !(memory_.kv_without_windows > Bytes(0))) { return memory_.kv_per_token; }
+  shape_.window_blocks = ceil_div(memory_.window, inputs_.settings.block_tokens) + 1;
+  shape_.window_part = memory_.kv_in_windows / memory_.kv_without_windows;
+  return memory_.kv_without_windows;
+}
+
 // Blocks in the memory that weights and activations leave.
 Result<void> BuiltPool::add_cache() {
   if (auto ok = settle_memory_use(); !ok) { return ok; }
@@ -62,7 +74,7 @@ Result<void> BuiltPool::add_cache() {
   const Bytes taken = memory_.weights + activations + kContext;
   const Bytes usable = in.settings.memory_of_free ? all : in.settings.memory_use * all;
   Bytes left = (in.settings.memory_of_free ? in.settings.memory_use : 1.0) * (usable - taken);
-  const Bytes block = static_cast<double>(in.settings.block_tokens) * memory_.kv_per_token;
+  const Bytes block = static_cast<double>(in.settings.block_tokens) * token_in_blocks();
   if (memory_.state > Bytes(0) && left > Bytes(0)) {
     const Bytes blocks = real(in.settings.blocks) / real(ranks) * block;  // that are given
     left -= reserve_states(in.settings.blocks > 0 ? left - blocks : 0.5 * left);

@@ -1,6 +1,7 @@
 #include "orrery/serving/engine.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "orrery/core/error.hpp"
@@ -69,9 +70,16 @@ std::int64_t Engine::needed_blocks(const Request& request) const {
 // Whole blocks of the prefix cache take whole blocks of the engine.
 std::int64_t Engine::whole_blocks(const Request& request) const {
   const std::int64_t tokens = request.input + outputs_of(request), size = workload_.block_tokens;
-  if (!settings_.prefix_cache || request.blocks == 0 || size == 0) { return blocks_of(tokens); }
+  if (!settings_.prefix_cache || request.blocks == 0 || size == 0) { return own_blocks(request, tokens); }
   const std::int64_t units = std::min<std::int64_t>(request.blocks, request.input / size);
-  return units * unit_blocks_ + blocks_of(tokens - units * size);
+  return units * unit_blocks_ + own_blocks(request, tokens - units * size);
+}
+
+// As many as it will need, from the beginning: engines take them as it grows, up to the window.
+std::int64_t Engine::window_blocks(const Request& request) const {
+  if (shape_.window_blocks == 0) { return 0; }
+  const std::int64_t most = std::min(blocks_of(request.input + outputs_of(request)), shape_.window_blocks);
+  return static_cast<std::int64_t>(std::ceil(real(most) * shape_.window_part));
 }
 
 void Engine::note_blocks(Ticks now) {
@@ -233,7 +241,7 @@ void Engine::note_tokens(std::int64_t without_memory) {
 // A batch starts when all of the one before have ended. Whole prompts, in one iteration.
 void Engine::plan_static(Ticks now) {
   if (static_alive_ == 0) {
-    decodes_ = contexts_ = ungenerated_ = 0;
+    decodes_ = contexts_ = windows_ = ungenerated_ = 0;
     std::fill(phases_.begin(), phases_.end(), 0);
     while (!waiting_.empty() && running() < most_running()) {
       const Waiting head = waiting_.front();
@@ -241,7 +249,7 @@ void Engine::plan_static(Ticks now) {
       Offer offer;
       offer.hit_tokens = head.retrieved;
       offer.tokens = request.input - head.retrieved;
-      offer.own_blocks = blocks_of(request.input + request.output - 1);
+      offer.own_blocks = own_blocks(request, request.input + request.output - 1);
       if (offer.own_blocks > available()) { break; }
       waiting_.pop_front();
       waiting_tokens_ -= tokens_of(head);
@@ -466,6 +474,7 @@ void Engine::join(std::uint32_t slot) {
   ++decodes_;
   contexts_ += s.computed;
   shared_ += s.shared;
+  windows_ += window_blocks(request_of(s));
   ungenerated_ += s.joined + outputs_left(s);
   ++phases_[static_cast<std::size_t>(phase_of(s))];
   finishes_.push({s.joined + outputs_left(s), s.admission, slot});
@@ -487,7 +496,7 @@ void Engine::leave(std::uint32_t slot) {
   }
   if (shape_.prefill_only && s.generated < workload_.requests[static_cast<std::size_t>(s.request)].output) {
     s.alive = false;
-    s.blocks = blocks_of(context_of(s) - s.shared);
+    s.blocks = own_blocks(request_of(s), context_of(s) - s.shared);
     sending_blocks_ += s.blocks;
     sending_.emplace(s.request, slot);
   } else {
@@ -510,6 +519,7 @@ void Engine::stop_decoding(const Sequence& s) {
   --phases_[static_cast<std::size_t>(phase_of(s))];
   contexts_ -= context_of(s);
   shared_ -= s.shared;
+  windows_ -= window_blocks(request_of(s));
   ungenerated_ -= s.joined + outputs_left(s);
   --decodes_;
 }
@@ -517,7 +527,7 @@ void Engine::stop_decoding(const Sequence& s) {
 std::int64_t Engine::release(Sequence& s) {
   const Request& request = workload_.requests[static_cast<std::size_t>(s.request)];
   if (settings_.scheduler != Scheduler::static_batch && s.decodes) {
-    s.blocks = blocks_of(context_of(s) - s.shared);  // grown while decoding
+    s.blocks = own_blocks(request, context_of(s) - s.shared);  // grown while decoding
   }
   used_ -= s.blocks;
   committed_ -= whole_blocks(request);

@@ -75,6 +75,10 @@ enum class Jumps : std::uint8_t { aggregated, stepped };
 // What an engine consists of, besides its settings.
 struct EngineShape {
   std::int64_t blocks = 0;           // of the cache, all ranks together
+  // Of layers with sliding windows, whose memory behind the window is freed: blocks of a sequence at most, and what one
+  // of them takes relative to a block of the other layers. 0: no such layers, or all positions are kept.
+  std::int64_t window_blocks = 0;
+  double window_part = 0;
   std::int64_t ranks = 1;            // of data-parallel attention: each has a token budget and sequences of its own
   std::int64_t micro_batches = 1;    // in flight, one for each pipeline stage: each has a token budget of its own
   Ticks step_host = 0;               // of an iteration with parts of prompts
@@ -205,6 +209,14 @@ class Engine {
   [[nodiscard]] std::int64_t most_running() const { return settings_.max_sequences * shape_.ranks; }
   [[nodiscard]] std::int64_t blocks_of(std::int64_t tokens) const {
     return tokens <= 0 ? 0 : (tokens + settings_.block_tokens - 1) / settings_.block_tokens;
+  }
+  // Of its own, for `tokens` positions, with those of layers with sliding windows.
+  [[nodiscard]] std::int64_t own_blocks(const Request& request, std::int64_t tokens) const {
+    return blocks_of(tokens) + window_blocks(request);
+  }
+  [[nodiscard]] std::int64_t window_blocks(const Request& request) const;
+  [[nodiscard]] const Request& request_of(const Sequence& s) const {
+    return workload_.requests[static_cast<std::size_t>(s.request)];
   }
   [[nodiscard]] std::int64_t context_of(const Sequence& s) const { return s.joined_context + step_ - s.joined; }
   [[nodiscard]] std::int64_t phase_of(const Sequence& s) const;
@@ -363,6 +375,7 @@ class Engine {
   std::int64_t decodes_ = 0;         // sequences that decode (in a static batch: that began)
   std::int64_t contexts_ = 0;        // sum of their positions in the cache
   std::int64_t shared_ = 0;          // of these, in blocks of the prefix cache
+  std::int64_t windows_ = 0;         // blocks of decoding sequences' windows
   std::int64_t used_ = 0;            // blocks that running sequences hold, and requests that load
   std::int64_t committed_ = 0;       // blocks of prompts and outputs of these
   std::int64_t coming_blocks_ = 0;   // of sequences that come

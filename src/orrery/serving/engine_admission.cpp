@@ -57,7 +57,7 @@ Engine::Offer Engine::offer_of(const Waiting& waiting, std::int64_t budget) cons
     offer.tokens = planned_.empty() ? left : 0;  // a prompt longer than the budget runs alone
   }
   const std::int64_t end = settings_.reserve == Reserve::chunk ? known + offer.tokens : target;
-  offer.own_blocks = blocks_of(end - offer.units * workload_.block_tokens);
+  offer.own_blocks = own_blocks(request, end - offer.units * workload_.block_tokens);
   return offer;
 }
 
@@ -110,7 +110,7 @@ std::int64_t Engine::free_after(const Waiting& waiting, const Offer& offer) cons
 // Positions that are not in use, those in partly filled blocks included. Unlike the number of free blocks it falls with
 // every decode step, so that a request that does not fit cannot fit before another one ends.
 std::int64_t Engine::free_positions() const {
-  std::int64_t own = contexts_ - shared_ + (sending_blocks_ + coming_blocks_) * settings_.block_tokens;
+  std::int64_t own = contexts_ - shared_ + (windows_ + sending_blocks_ + coming_blocks_) * settings_.block_tokens;
   for (const std::uint32_t slot : prefilling_) { own += slots_[slot].blocks * settings_.block_tokens; }
   return (shape_.blocks - prefixes_.held() * unit_blocks_) * settings_.block_tokens - own;
 }
@@ -302,7 +302,7 @@ Engine::Continued Engine::continue_prompts(std::int64_t budget) {
     Sequence& s = slots_[slot];
     std::int64_t tokens = std::min({s.target - s.computed, result.budget, settings_.max_batched_tokens});
     if (settings_.long_prefill_threshold > 0) { tokens = std::min(tokens, settings_.long_prefill_threshold); }
-    const std::int64_t need = blocks_of(s.computed + tokens - s.shared) - s.blocks;
+    const std::int64_t need = own_blocks(request_of(s), s.computed + tokens - s.shared) - s.blocks;
     leaves_free(available() - need);
     bool stays = true;
     while (need > available() && stays) {

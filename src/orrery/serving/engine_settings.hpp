@@ -49,6 +49,7 @@ struct EngineSettings {
   bool memory_of_free = false;              // memory_use counts what weights and activations leave
   bool memory_is_static = false;            // memory_use has no activations; they take of the rest
   bool prefix_cache = true;
+  bool frees_windows = false;           // see its help
   std::int64_t speculative_tokens = 0;  // drafts that each decode iteration verifies; 0: no speculation
   double acceptance = 0.7;              // of a draft, if all before it are accepted
   double draft_layers = 1.0;            // layers of the draft model, each like one of the model's

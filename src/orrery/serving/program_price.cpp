@@ -224,10 +224,15 @@ ProgramPrice::Table& ProgramPrice::table(std::int64_t per_rank) {
     for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
       const std::size_t first = table.cores.size();
       add_stage(table, program, program.program_of(program.class_of(stage).chunks.front()));
-      Bytes kept;
-      for (const Core& core : std::span(table.cores).subspan(first)) { kept += core.repeat * core.launch.growth.bytes; }
-      table.kept += kept;
-      table.most_kept = max(table.most_kept, kept);
+      Bytes whole, windowed;
+      for (const Core& core : std::span(table.cores).subspan(first)) {
+        const workload::Growth& growth = core.launch.growth;
+        (growth.most > 0 ? windowed : whole) += core.repeat * growth.bytes;
+      }
+      table.kept += whole + windowed;
+      table.most_kept = max(table.most_kept, whole + windowed);
+      table.most_whole = max(table.most_whole, whole);
+      table.most_windowed = max(table.most_windowed, windowed);
       if (plan_.pp > 1) {
         hops +=
             fabric_.transfer(program.transfer_bytes, program.mesh.transfer_dimension[static_cast<std::size_t>(stage)]);
@@ -537,6 +542,9 @@ EngineMemory ProgramPrice::memory(std::int64_t most_tokens, std::int64_t most_se
   const Table& one = table(1);
   memory.kv_per_token = one.most_kept;
   memory.kv_of_stages = one.kept;
+  memory.kv_without_windows = one.most_whole;
+  memory.kv_in_windows = one.most_windowed;
+  memory.window = one.most_windowed > Bytes(0) ? model_.sliding_window : 0;
   // Activations of prompts grow with their tokens; the head has one row for each sequence.
   constexpr std::int64_t kPrompt = 1024;
   const std::int64_t rows = per_rank(most_tokens), prompt = std::min(rows, kPrompt);
@@ -557,7 +565,9 @@ EngineMemory ProgramPrice::memory(std::int64_t most_tokens, std::int64_t most_se
     // Layers of the draft model, each like one of the model's.
     const double part = 1.0 + options_.draft_layers / static_cast<double>(model_.layers);
     memory.weights *= part;
-    memory.kv_per_token += (part - 1.0) * memory.kv_of_stages;  // all on one stage
+    const Bytes drafts = (part - 1.0) * memory.kv_of_stages;  // all on one stage
+    memory.kv_per_token += drafts;
+    memory.kv_without_windows += drafts;
     memory.kv_of_stages *= part;
   }
   return memory;

@@ -78,6 +78,9 @@ struct EngineMemory {
   Bytes weights, activations;  // of the fullest rank; activations of an iteration with the most tokens
   Bytes kv_per_token;          // of the rank that keeps most
   Bytes kv_of_stages;          // of a rank of each pipeline stage, together
+  // Of kv_per_token: layers without a sliding window, and those with one, each of the stage that keeps most of them.
+  Bytes kv_without_windows, kv_in_windows;
+  std::int64_t window = 0;     // positions that the latter attend to; 0: none
   Bytes state;                 // of a sequence, whatever its length: recurrent layers
 };
 
@@ -118,6 +121,7 @@ class ProgramPrice final : public StepPrice {
     Seconds experts;  // of linear: grouped GEMMs and what is next to them, whose tokens come from all ranks
     std::vector<Core> cores;
     Bytes kept, most_kept;  // by a token: on all stages together, and on the one that keeps most
+    Bytes most_whole, most_windowed;  // of most_kept: layers without a sliding window, and with one
     std::vector<Ticks> at;  // [octave of the context]: attention, all cores
   };
   // Fused attention over a prompt, of one kind of layer.

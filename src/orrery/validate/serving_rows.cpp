@@ -275,6 +275,7 @@ class RowRun {
       inputs.settings.prompt_host = inputs.settings.token_host = {};
     }
     inputs.prefill_only = inputs.name == "prefill";
+    inputs.sends = row_.mode == "disagg";
     auto pool = serving::BuiltPool::build(std::move(inputs));
     if (!pool) { return pool.error().diagnostics.front().message; }
     deployment_.pools.push_back(std::move(*pool));
