@@ -98,9 +98,10 @@ Result<results::ServingCurve> serve_sweep(const std::string& data_directory, con
 Result<results::ServingCurve> serve_goodput(const std::string& data_directory, const ServeRequest& request) {
   ORRERY_TRY(scenario, with_own_rate(request.scenario));
   ORRERY_TRY(ready, prepared(data_directory, with_scenario(request, scenario)));
-  if (ready.slo.empty()) {
+  if (ready.slo.empty() && scenario.concurrency) {
     return fail({{}, 0, 0, "--slo"},
-                "is missing: --goodput needs a service level, for example \"ttft_p99=2s tpot_p99=50ms\"");
+                "is missing: more clients are never too many without a service level, for example \"ttft_p99=2s "
+                "tpot_p99=50ms\"");
   }
   return goodput_curve(ready, scenario);
 }

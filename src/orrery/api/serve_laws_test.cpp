@@ -52,6 +52,27 @@ TEST(ApiServeLaws, a_load_that_is_not_answered_is_not_carried) {
   EXPECT_THAT(run->warnings, testing::Contains(testing::HasSubstr("faster than they are completed")));
 }
 
+// The highest rate without a service level is what an engine answers that always has requests: the throughput of a
+// closed loop of more clients than run at a time.
+TEST(ApiServeLaws, without_a_service_level_the_highest_rate_is_what_a_busy_engine_answers) {
+  ServeRequest request = one_request("llama-3.1-8b", "dgx-h100", 1);
+  request.scenario.concurrency.reset();
+  request.scenario.requests.reset();
+  request.scenario.isl = 1024;
+  request.scenario.osl = 128;
+  request.scenario.rate = 3.0;
+  const auto curve = serve_goodput(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(curve.has_value()) << curve.error().text();
+  request.scenario.rate.reset();
+  request.scenario.concurrency = 1000;
+  const auto unlimited = serve_goodput(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_FALSE(unlimited.has_value());
+  EXPECT_THAT(unlimited.error().text(), testing::HasSubstr("more clients are never too many"));
+  request.scenario.requests = 20000;
+  const results::Serving busy = serving_test::run_of(request);
+  EXPECT_NEAR(curve->points[*curve->best].load, busy.requests_per_s, 0.03 * busy.requests_per_s);
+}
+
 // A prompt of 8,000 tokens is in one stage at a time: with more stages it takes as long, and hops.
 TEST(ApiServeLaws, pipeline_stages_do_not_divide_a_prompt) {
   const auto prompt_with = [](std::int64_t pp) {

@@ -73,7 +73,11 @@ Result<void> Search::read_load() {
     const double mean = std::accumulate(found.begin(), found.end(), 0.0) / static_cast<double>(found.size());
     retrieved_ = std::max(retrieved_, stage.hit_rate.value_or(0.0) * mean);
   }
-  ORRERY_TRY(slo, serving::read_slo(scenario.slo));
+  std::vector<results::ServiceLevel> slo;
+  if (!scenario.slo.empty()) {
+    ORRERY_TRY(levels, serving::read_slo(scenario.slo));
+    slo = std::move(levels);
+  }
   if (auto ok = check_service_level(slo, load); !ok) { return ok; }
   for (const auto& level : slo) {
     if (level.metric == "tpot") { tpot_limit_ = std::min(tpot_limit_.value_or(level.limit_s), level.limit_s); }
@@ -267,7 +271,8 @@ std::optional<ServingPlan> Search::answer(ServingPlan plan, bool is_bounded) con
   const Fleets found = fleets(std::move(ranked), plan);
   if (is_bounded && !found.are_all_whole) { return std::nullopt; }  // others come up that were given up
   if (plan.best.empty()) {
-    plan.nothing = "no whole fleet meets the service level";
+    plan.nothing = request_.base.scenario.slo.empty() ? "no whole fleet answers requests as fast as they arrive"
+                                                      : "no whole fleet meets the service level";
   } else {
     plan.explanation = explanation(found.all);
   }
@@ -279,10 +284,6 @@ std::optional<ServingPlan> Search::answer(ServingPlan plan, bool is_bounded) con
 namespace orrery::api {
 
 Result<results::ServingPlan> plan_serving(const std::string& data_directory, const ServePlanRequest& request) {
-  if (request.base.scenario.slo.empty()) {
-    return fail({{}, 0, 0, "--slo"},
-                "is missing: a search needs a service level, for example \"ttft_p99=2s tpot_p99=50ms\"");
-  }
   if (request.devices < 1 && !request.for_traffic) {
     return fail({{}, 0, 0, "--devices"}, "is missing: the accelerators to serve with");
   }

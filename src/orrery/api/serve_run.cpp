@@ -74,84 +74,19 @@ double horizon_s(const std::vector<results::ServiceLevel>& slo, double output_to
   return horizon;
 }
 
-constexpr double kFewestRequests = 1000, kMostOfProbe = 200'000;
+// Without a service level the highest load is near to what an engine can answer: it takes long to fill.
+constexpr double kFewestRequests = 1000, kFewestWithoutSlo = 5000, kMostOfProbe = 200'000;
 
 // Requests of a probe whose number is not given.
 std::int64_t requests_of_probe(const Scenario& scenario, const std::vector<results::ServiceLevel>& slo, double load) {
   const double wanted = load * horizon_s(slo, static_cast<double>(scenario.osl));
   const std::int64_t sequences = serving::kMostSequences / scenario.branches;
   const double most = std::min(kMostOfProbe, static_cast<double>(sequences));
-  return std::llround(std::clamp(wanted, std::min(kFewestRequests, most), most));
-}
-
-// Settings of the engine that are flags, and that others make useful. A file may have them for other runs.
-Result<void> check_effects(const serving::EngineSettings& engine, const config::Node& given, const EngineUses& uses) {
-  struct Setting {
-    const char *key, *flag;
-    bool has_effect;
-    const char* with;
-  };
-  const bool drafts = engine.speculative_tokens > 0, estimates = engine.reserve == serving::Reserve::estimate;
-  const bool is_static = engine.scheduler == serving::Scheduler::static_batch;
-  const char* const not_static = "--scheduler mixed or prefill-first";
-  const char* const one_pool = "engines that prefill and decode (no --prefill-replicas)";
-  const bool tokenises = engine.prompt_host > Seconds(0), streams = engine.token_host > Seconds(0);
-  std::vector<Diagnostic> found;
-  for (const Setting& setting : {
-           Setting{"acceptance", "--acceptance", drafts, "--speculative-tokens of at least 1"},
-           Setting{"draft_layers", "--draft-layers", drafts, "--speculative-tokens of at least 1"},
-           Setting{"draft_host", "--draft-host", drafts, "--speculative-tokens of at least 1"},
-           Setting{"reserve_ratio", "--reserve-ratio", estimates, "--reserve estimate"},
-           Setting{"batch_wait_part", "--batch-wait-part", engine.batch_wait > 0, "--batch-wait of at least 1"},
-           Setting{"transfer_by_layer", engine.transfer_by_layer ? "--transfer-by-layer" : "--no-transfer-by-layer",
-                   uses.pools, "--prefill-replicas"},
-           Setting{"frees_windows", engine.frees_windows ? "--frees-windows" : "--no-frees-windows", uses.windows,
-                   "one pool of engines, and a model of which some layers have sliding windows"},
-           Setting{"transfer_setup", "--transfer-setup", uses.pools, "--prefill-replicas"},
-           Setting{"transfer_host", "--transfer-host", uses.pools, "--prefill-replicas"},
-           Setting{"balance_wait", "--balance-wait", uses.attention_dp, "--attention-dp of at least 2"},
-           Setting{"balance_wait", "--balance-wait", uses.single, one_pool},
-           Setting{"batch_wait", "--batch-wait", uses.single, one_pool},
-           Setting{"poll_interval", "--poll-interval", uses.single, one_pool},
-           Setting{"batch_wait", "--batch-wait", !is_static, not_static},
-           Setting{"balance_wait", "--balance-wait", !is_static, not_static},
-           Setting{"reserve", "--reserve", !is_static, not_static},
-           Setting{"preemption", "--preemption", !is_static, not_static},
-           Setting{"chunked_prefill", engine.chunked_prefill ? "--chunked-prefill" : "--no-chunked-prefill", !is_static,
-                   not_static},
-           Setting{"memory_use", "--memory-use", engine.blocks == 0, "--blocks 0 (what memory leaves)"},
-           Setting{"policy", "--policy", engine.policy == serving::Policy::fcfs || uses.traced,
-                   "--trace, whose column has priorities"},
-           Setting{"expert_parallel_layer_host", "--expert-parallel-layer-host", uses.ep, "--ep of at least 2"},
-           Setting{"expert_block_rows", "--expert-block-rows", uses.experts, "a model with experts"},
-           Setting{"expert_parallel_block_rows", "--expert-parallel-block-rows", uses.ep, "--ep of at least 2"},
-           Setting{"tokenizer_batch", "--tokenizer-batch", tokenises, "--prompt-host above 0"},
-           Setting{"stream_interval", "--stream-interval", streams, "--token-host above 0"},
-           Setting{"long_prefill_threshold", "--long-prefill-threshold", engine.chunked_prefill, "--chunked-prefill"},
-           Setting{"long_prefill_threshold", "--long-prefill-threshold", !is_static, not_static},
-           Setting{"poll_interval", "--poll-interval", !is_static, not_static},
-       }) {
-    const config::Node* value = given.find(setting.key);
-    if (value == nullptr || !value->place.file.empty() || setting.has_effect) { continue; }
-    found.push_back({{{}, 0, 0, setting.flag}, fmt::format("has an effect only with {}", setting.with)});
-  }
-  if (!found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
-  return {};
+  const double fewest = slo.empty() ? kFewestWithoutSlo : kFewestRequests;
+  return std::llround(std::clamp(wanted, std::min(fewest, most), most));
 }
 
 }  // namespace
-
-EngineUses uses_of(const Scenario& scenario) {
-  EngineUses uses;
-  uses.pools = scenario.disaggregated();
-  uses.single = !uses.pools;
-  uses.traced = !scenario.trace.empty();
-  for (const serving::Degrees& degrees : {scenario.degrees(), scenario.prefill_degrees()}) {
-    uses.attention_dp = uses.attention_dp || degrees.attention_dp > 1;
-    uses.ep = uses.ep || degrees.ep > 1;
-  }
-  return uses;
-}
 
 Result<std::unique_ptr<ServingInputs>> ServingInputs::read(const std::string& data_directory,
                                                            const ServeRequest& request, const EngineUses& uses) {
@@ -561,11 +496,11 @@ Failure no_load_failure(const results::ServingPoint& lowest, bool counts) {
     reached = lowest.result.growth.is_burst ? "all requests arrive before the first ones are completed; give more"
                                             : "requests arrive faster than they are completed";
   }
-  Failure failure{{{{{}, 0, 0, "--slo"},
-                    fmt::format("no load meets it; nearest, at {} {}: {}", fmt::format("{:.4g}", lowest.load),
-                                counts                   ? "clients"
-                                : lowest.result.sessions ? "sessions/s"
-                                                         : "requests/s",
+  const char* const unit = counts ? "clients" : lowest.result.sessions ? "sessions/s" : "requests/s";
+  const bool has_slo = !lowest.result.slo.empty();
+  Failure failure{{{{{}, 0, 0, has_slo ? "--slo" : "--goodput"},
+                    fmt::format("no load {}; nearest, at {:.4g} {}: {}",
+                                has_slo ? "meets it" : "is answered as fast as it arrives", lowest.load, unit,
                                 reached)}}};
   failure.answer_is_no = true;
   return failure;
@@ -588,7 +523,8 @@ Result<results::ServingCurve> goodput_curve(const PreparedServing& prepared, con
   }
   results::Serving& best = curve.points[*curve.best].result;
   if (bisection.bad() == 0) {
-    best.warnings.emplace_back("no load that was tried is too high: more may be within the SLO");
+    best.warnings.emplace_back(best.slo.empty() ? "no load that was tried is too high"
+                                                : "no load that was tried is too high: more may be within the SLO");
   }
   if (best.growth.is_short && !counts) { best.warnings.emplace_back(serving::kTooFewRequests); }
   return curve;

@@ -30,6 +30,10 @@ struct EngineUses {
 
 [[nodiscard]] EngineUses uses_of(const serving::Scenario& scenario);
 
+// Errors: settings that are given as flags (not in a file) and have no effect.
+[[nodiscard]] Result<void> check_effects(const serving::EngineSettings& engine, const config::Node& given,
+                                         const EngineUses& uses);
+
 // What all deployments of a request have in common, read once. Several threads may ask at a time.
 class ServingInputs {
  public:

@@ -297,23 +297,25 @@ std::string serving_curve_text(const results::ServingCurve& curve, TextStyle sty
   if (curve.points.empty()) { return {}; }
   const Serving& first = curve.points.front().result;
   std::string text = bold(serving_title(first), style) + "\n\n";
-  const char* const unit = curve.axis != "rate" ? "clients" : first.sessions ? "sessions/s" : "requests/s";
+  const bool is_rate = curve.axis == "rate";
+  const char* const unit = !is_rate ? "clients" : first.sessions ? "sessions/s" : "requests/s";
   Table table;
   table.column(unit).column("TTFT p50").column("TTFT p99").column("TPOT p50");
   table.column("TPOT p99")
       .column("tokens/s/GPU")
       .column("tokens/s/user")
       .column("KV peak")
-      .column("SLO", Table::Align::left);
+      .column(first.slo.empty() && is_rate ? "carried" : "SLO", Table::Align::left);
   for (std::size_t i = 0; i < curve.points.size(); ++i) {
     const auto& [load, s] = curve.points[i];
     const double user = s.tpot.mean > 0 ? 1.0 / s.tpot.mean : 0.0;
-    const auto* full = curve.axis == "rate" ? s.full_stage() : nullptr;
-    std::string slo = s.slo.empty()    ? ""
-                      : !s.meets_slo() ? "missed"
-                      : full           ? full->name + " is full"
-                      : s.overloaded   ? "overloaded"
-                                       : "met";
+    const auto* full = is_rate ? s.full_stage() : nullptr;
+    std::string slo = s.slo.empty() && !is_rate ? ""
+                      : !s.meets_slo()          ? "missed"
+                      : full                    ? full->name + " is full"
+                      : s.overloaded            ? "overloaded"
+                      : s.slo.empty()           ? "yes"
+                                                : "met";
     if (curve.best == i) { slo += " <- highest"; }
     table.row({fmt::format("{:.4g}", load), time(s.ttft.p50), time(s.ttft.p99), time(s.tpot.p50), time(s.tpot.p99),
                fmt::format("{:.4g}", s.output_tokens_per_s / static_cast<double>(s.gpus)), fmt::format("{:.4g}", user),
@@ -324,10 +326,10 @@ std::string serving_curve_text(const results::ServingCurve& curve, TextStyle sty
   if (curve.best) {
     const auto& best = curve.points[*curve.best];
     // A rate is carried: the drain of a run is no part of it. Clients and sessions send as many requests as are served.
-    const bool is_rate = curve.axis == "rate" && !first.sessions;
-    const double requests = is_rate ? best.load : best.result.requests_per_s;
-    text += fmt::format("\nHighest load within the SLO: {:.4g} {}, {:.4g} requests/s per GPU\n", best.load, unit,
-                        requests / static_cast<double>(best.result.gpus));
+    const double requests = is_rate && !first.sessions ? best.load : best.result.requests_per_s;
+    text += fmt::format("\nHighest load {}: {:.4g} {}, {:.4g} requests/s per GPU\n",
+                        first.slo.empty() ? "that is answered as fast as it arrives" : "within the SLO", best.load,
+                        unit, requests / static_cast<double>(best.result.gpus));
   } else if (!first.slo.empty()) {
     text += "\nNo load of the table is within the SLO\n";
   }

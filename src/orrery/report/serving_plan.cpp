@@ -35,6 +35,8 @@ std::string measure_of(const ServingPlan& plan, std::string_view metric) {
   return "p99";
 }
 
+bool has_slo(const ServingPlan& plan) { return !plan.best.empty() && !plan.best.front().result.slo.empty(); }
+
 double measured(const results::Distribution& times, std::string_view measure) {
   return measure == "mean" ? times.mean : measure == "p50" ? times.p50 : measure == "p90" ? times.p90 : times.p99;
 }
@@ -102,12 +104,13 @@ std::string header_text(const ServingPlan& plan, TextStyle style) {
   if (!plan.traffic) {
     const auto text =
         fmt::format("{} on {} of {}, {}", plan.model, counted(plan.devices, "GPU"), plan.cluster, plan.engine);
-    return bold(text, style) + "\n" + fmt::format("Most goodput per {} within the service level\n\n", plan.objective) +
-           best_table(plan) +
-           wrapped("", std::string(counts_sessions(plan) ? "sessions/s" : "req/s") +
-                           ": the highest load within the service level, of the whole fleet; per GPU: idle ones count; "
-                           "tokens: most in an iteration (max_batched_tokens)" +
-                           price_note(plan));
+    const char* const title = has_slo(plan) ? "Most goodput per {} within the service level\n\n"
+                                            : "Most requests per {}, without a service level (--slo)\n\n";
+    const char* const load = has_slo(plan) ? "within the service level" : "that is answered as fast as it arrives";
+    return bold(text, style) + "\n" + fmt::format(fmt::runtime(title), plan.objective) + best_table(plan) +
+           wrapped("", fmt::format("{}: the highest load {}, of the whole fleet; per GPU: idle ones count; tokens: most "
+                                   "in an iteration (max_batched_tokens){}",
+                                   counts_sessions(plan) ? "sessions/s" : "req/s", load, price_note(plan)));
   }
   std::string text = bold(fmt::format("{} on GPUs of {}, {}", plan.model, plan.cluster, plan.engine), style) + "\n";
   text += fmt::format("Load        {}\n", plan.traffic->text);
@@ -115,20 +118,23 @@ std::string header_text(const ServingPlan& plan, TextStyle style) {
   text += fmt::format("Needed      {}: {}\n\n", counted(best.gpus, "GPU"), best.text);
   text += traffic_table(plan);
   return text +
-         wrapped("", fmt::format("Fewest {} first; one engine less of any pool misses the service level; tokens: "
-                                 "most in an iteration (max_batched_tokens){}",
+         wrapped("", fmt::format("Fewest {} first; one engine less of any pool {}; tokens: most in an iteration "
+                                 "(max_batched_tokens){}",
                                  plan.objective == "gpu"   ? "GPUs"
                                  : plan.objective == "usd" ? "dollars per hour"
                                                            : "watts",
+                                 has_slo(plan) ? "misses the service level" : "does not answer requests as they arrive",
                                  price_note(plan)));
 }
 
 std::string front_table(const ServingPlan& plan) {
   Table table;
-  table.column("tokens/s/user").column("tokens/s/GPU").column("SLO").column("deployment", Table::Align::left);
+  const bool limited = has_slo(plan);
+  table.column("tokens/s/user").column("tokens/s/GPU").column(limited ? "SLO" : "carried");
+  table.column("deployment", Table::Align::left);
   for (const auto& trade : plan.front) {
     table.row({fmt::format("{:.4g}", trade.tokens_per_s_per_user), fmt::format("{:.4g}", trade.tokens_per_s_per_gpu),
-               trade.meets_slo ? "met" : "missed", trade.text});
+               limited ? (trade.meets_slo ? "met" : "missed") : (trade.meets_slo ? "yes" : "no"), trade.text});
   }
   return table.text();
 }
@@ -205,10 +211,12 @@ std::string serving_plan_text(const ServingPlan& plan, bool explain, TextStyle s
     text += front_table(plan);
   }
   text += "\n" +
-          wrapped("", fmt::format("{} deployments simulated at {} loads: {} cannot run, {} miss the service level at "
-                                  "any load. {} pairs of pools were left out because their rates do not match.",
+          wrapped("", fmt::format("{} deployments simulated at {} loads: {} cannot run, {} {} at any load. {} pairs of "
+                                  "pools were left out because their rates do not match.",
                                   grouped(plan.candidates), grouped(plan.simulated_runs), grouped(plan.infeasible),
-                                  grouped(plan.missed), grouped(plan.matched_out)));
+                                  grouped(plan.missed),
+                                  has_slo(plan) ? "miss the service level" : "do not answer requests as they arrive",
+                                  grouped(plan.matched_out)));
   return text + range_lines(plan) + wrapped_list("Not searched: ", plan.not_searched);
 }
 

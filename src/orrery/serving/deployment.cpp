@@ -358,7 +358,9 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
     list.emplace_back("a cache for each rank of data-parallel attention (the ranks of an engine share one)");
   }
   if (deployment.model.sliding_window > 0) {
-    list.emplace_back("eviction behind sliding windows: the cache keeps all positions of a sequence");
+    const bool frees = deployment.pools.front()->shape().window_blocks > 0;
+    list.emplace_back(frees ? "memory that the part of a prompt takes behind sliding windows until its iteration ends"
+                            : "eviction behind sliding windows: the cache keeps all positions of a sequence");
   }
   if (deployment.model.has_experts()) { list.emplace_back("skewed routing of experts (0 to 30 % of decode)"); }
   if (deployment.pools.size() > 1) {
