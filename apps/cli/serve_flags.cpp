@@ -19,7 +19,8 @@ constexpr std::array<std::string_view, 16> kLoadFields = {
     "rate",  "concurrency", "trace",        "trace_speed", "trace_block_tokens", "cv",
     "isl",   "osl",         "length_range", "length_cv",   "prefix_groups",      "prefix_tokens",
     "turns", "turn_tokens", "branches",     "join"};
-constexpr std::array<std::string_view, 5> kRunFields = {"requests", "think", "warm_up", "seed", "slo"};
+constexpr std::array<std::string_view, 6> kRunFields = {"requests", "think", "warm_up", "seed", "usd_per_device_hour",
+                                                        "slo"};
 
 template <std::size_t N>
 bool is_one_of(const std::array<std::string_view, N>& names, std::string_view name) {

@@ -52,6 +52,17 @@ TEST(ApiServeLaws, a_load_that_is_not_answered_is_not_carried) {
   EXPECT_THAT(run->warnings, testing::Contains(testing::HasSubstr("faster than they are completed")));
 }
 
+// One accelerator at 3.6 USD an hour costs a thousandth of a dollar a second.
+TEST(ApiServeLaws, tokens_cost_what_an_accelerator_costs) {
+  ServeRequest request = one_request("llama-3.1-8b", "dgx-h100", 1);
+  request.scenario.usd_per_device_hour = 3.6;
+  const results::Serving run = serving_test::run_of(request);
+  EXPECT_NEAR(*run.usd_per_million_tokens, 1e6 * 1e-3 / run.output_tokens_per_s, 1e-9);
+  request.scenario.tp = 2;
+  const results::Serving two = serving_test::run_of(request);
+  EXPECT_NEAR(*two.usd_per_million_tokens, 1e6 * 2e-3 / two.output_tokens_per_s, 1e-9);
+}
+
 // The highest rate without a service level is what an engine answers that always has requests: the throughput of a
 // closed loop of more clients than run at a time.
 TEST(ApiServeLaws, without_a_service_level_the_highest_rate_is_what_a_busy_engine_answers) {

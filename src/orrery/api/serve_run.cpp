@@ -52,6 +52,7 @@ Result<std::unique_ptr<BuiltPool>> pool_of(ServingInputs& shared, const Scenario
   if (s.trace.empty()) { inputs.settings.stream_interval = std::min(settings.stream_interval, s.osl); }
   inputs.stack = shared.stack();
   inputs.cluster = std::move(machine);
+  if (s.usd_per_device_hour) { inputs.cluster.usd_per_device_hour = *s.usd_per_device_hour; }
   inputs.tiers = {{{s.host_cache, s.host_cache_bandwidth, s.host_cache_latency},
                    {s.remote_cache, s.remote_cache_bandwidth, s.remote_cache_latency}}};
   inputs.job.precision = s.precision;
@@ -498,10 +499,10 @@ Failure no_load_failure(const results::ServingPoint& lowest, bool counts) {
   }
   const char* const unit = counts ? "clients" : lowest.result.sessions ? "sessions/s" : "requests/s";
   const bool has_slo = !lowest.result.slo.empty();
-  Failure failure{{{{{}, 0, 0, has_slo ? "--slo" : "--goodput"},
-                    fmt::format("no load {}; nearest, at {:.4g} {}: {}",
-                                has_slo ? "meets it" : "is answered as fast as it arrives", lowest.load, unit,
-                                reached)}}};
+  Failure failure{
+      {{{{}, 0, 0, has_slo ? "--slo" : "--goodput"},
+        fmt::format("no load {}; nearest, at {:.4g} {}: {}", has_slo ? "meets it" : "is answered as fast as it arrives",
+                    lowest.load, unit, reached)}}};
   failure.answer_is_no = true;
   return failure;
 }

@@ -1,4 +1,8 @@
 #include <algorithm>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -283,11 +287,22 @@ namespace {
 class Spans {
  public:
   void add(const std::string& name, std::int64_t engine, std::size_t request, double from, double to) {
-    std::string quoted = config::print_json(config::text_node(name));
-    quoted.erase(quoted.find_last_not_of('\n') + 1);
-    text_ += fmt::format(R"({}{{"name":{},"ph":"X","pid":{},"tid":{},"ts":{},"dur":{}}})", comma_, quoted, engine,
+    text_ += fmt::format(R"({}{{"name":{},"ph":"X","pid":{},"tid":{},"ts":{},"dur":{}}})", comma_, quoted(name), engine,
                          request + 1, microseconds(from), microseconds(to - from));
     comma_ = ",\n";
+    if (seen_.emplace(engine, request).second) {
+      title(engine, request, "thread_name", fmt::format("request {}", request + 1));
+    }
+  }
+  // Engines have numbers over all pools.
+  void name_engines(const std::vector<results::ServingPool>& pools) {
+    std::int64_t engine = 0;
+    for (const auto& pool : pools) {
+      for (std::int64_t i = 1; i <= pool.replicas; ++i) {
+        title(engine++, std::nullopt, "process_name",
+              fmt::format("{} {} ({}, {}, {})", pool.name, i, pool.engine, pool.plan, pool.accelerator));
+      }
+    }
   }
   // The stages of a place, one after the other. When the last one ends.
   double add_stages(const Serving& s, std::string_view place, std::int64_t engine, std::size_t request, double from) {
@@ -302,6 +317,18 @@ class Spans {
   [[nodiscard]] std::string document() const { return R"({"displayTimeUnit":"ms","traceEvents":[)" + text_ + "\n]}\n"; }
 
  private:
+  static std::string quoted(const std::string& name) {
+    std::string text = config::print_json(config::text_node(name));
+    text.erase(text.find_last_not_of('\n') + 1);
+    return text;
+  }
+  void title(std::int64_t engine, std::optional<std::size_t> request, std::string_view kind, const std::string& name) {
+    text_ += fmt::format(R"({}{{"name":"{}","ph":"M","pid":{},{}"args":{{"name":{}}}}})", comma_, kind, engine,
+                         request ? fmt::format("\"tid\":{},", *request + 1) : "", quoted(name));
+    comma_ = ",\n";
+  }
+
+  std::set<std::pair<std::int64_t, std::size_t>> seen_;  // engine, request
   std::string text_;
   const char* comma_ = "\n";
 };
@@ -311,6 +338,7 @@ class Spans {
 std::string serving_timeline(const Serving& s) {
   constexpr double kLeast = 1e-9;  // of rounding
   Spans spans;
+  spans.name_engines(s.pools);
   for (std::size_t i = 0; i < s.each.size(); ++i) {
     const auto& r = s.each[i];
     if (r.refused) { continue; }

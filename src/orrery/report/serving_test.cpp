@@ -117,6 +117,21 @@ TEST(ServingTimeline, has_a_span_for_each_stage_and_the_queue_after_them) {
   span(R"(tool \"a\")", "8000000", "1000000");
 }
 
+TEST(ServingTimeline, names_engines_and_requests) {
+  results::Serving s = one_request();
+  results::ServingPool pool;
+  pool.name = "decode";
+  pool.engine = "vllm-v1";
+  pool.plan = "tp 2";
+  pool.accelerator = "h100-sxm";
+  s.pools = {pool};
+  const std::string text = serving_timeline(s);
+  EXPECT_TRUE(has(text, R"({"name":"process_name","ph":"M","pid":0,"args":{"name":"decode 1 (vllm-v1, tp 2, h100-sxm)"
+}
+})"));
+  EXPECT_TRUE(has(text, R"({"name":"thread_name","ph":"M","pid":0,"tid":1,"args":{"name":"request 1"}})"));
+}
+
 // Prefilled by engine 2 until 3.5 s; the decode engine takes the request at 4 s.
 TEST(ServingTimeline, has_the_prompt_on_the_engine_that_computes_it) {
   results::Serving s = one_request();

@@ -176,6 +176,9 @@ void add_load(Record<Scenario>& record) {
       .optional("warm_up", &S::warm_up, "fraction of the requests, the first ones, that statistics leave out",
                 {.min = 0.0, .max = 0.99})
       .optional("seed", &S::seed, "of random numbers; the same seed gives the same requests at every rate")
+      .optional("usd_per_device_hour", &S::usd_per_device_hour,
+                "rent of an accelerator of any pool; default: the cluster's rent, or its price over four years",
+                {.max = 1e6, .positive = true})
       .optional("slo", &S::slo, "service level: \"ttft_p99=2s tpot_p99=50ms\" (ttft, tpot, e2e; mean, p50, p90, p99)");
 }
 

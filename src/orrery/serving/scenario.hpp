@@ -55,6 +55,7 @@ struct Scenario {
 
   std::vector<Stage> stages;  // not a field of the record: lists of mappings are in files only
 
+  std::optional<double> usd_per_device_hour;  // none: the cluster's
   std::string slo;
   Routing routing = Routing::least_outstanding;
   Seconds signal_age;
