@@ -187,11 +187,7 @@ bool routes_alike(launch::Server server, serving::Routing routing, bool has_pool
 // Most tokens of a request where the cache of a rank has fewer than the model allows, in which case servers refuse to
 // start; else 0.
 std::int64_t longest_request(const results::ServingCandidate& best, std::int64_t allowed) {
-  const auto of_rank = [](const results::ServingPool& pool, const results::ServingDegrees& degrees) {
-    return pool.blocks / degrees.attention_dp * pool.block_tokens;
-  };
-  std::int64_t fewest = of_rank(best.result.pools.back(), best.engine);
-  if (best.prefill) { fewest = std::min(fewest, of_rank(best.result.pools.front(), *best.prefill)); }
+  const std::int64_t fewest = std::min(best.result.pools.front().longest, best.result.pools.back().longest);
   return fewest < allowed ? fewest : 0;
 }
 
@@ -223,6 +219,7 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
   if (best.prefill) { fleet.prefill = served_pool("prefill", *best.prefill, best.result.pools.front()); }
   fleet.engine = served_pool(best.prefill ? "decode" : "engine", best.engine, best.result.pools.back());
   if (s.stack == "sglang-deepep") { fleet.expert_backend = "deepep"; }
+  fleet.workers_are_sglang = s.engine.starts_with("sglang");
   fleet.node_accelerators = node.accelerators;
   fleet.is_amd = node.is_amd;
   fleet.routing = config::enum_name(s.routing);
@@ -250,24 +247,26 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
   if (!routes_alike(server, s.routing, best.prefill.has_value())) {
     fleet.missing.push_back(fmt::format("routing {}", config::enum_name(s.routing)));
   }
-  fleet.note = fmt::format("{} ({}): predicted {:.4g} {} within {}", best.text, s.engine, best.load,
-                           best.result.sessions ? "sessions/s" : "requests/s", s.slo);
+  fleet.note = fmt::format("{} ({}): predicted {:.4g} {}{}", best.text, s.engine, best.load,
+                           best.result.sessions ? "sessions/s" : "requests/s", s.slo.empty() ? "" : " within " + s.slo);
   return launch::serving_script(server, fleet);
 }
 
 // The prediction is that of the engine that a server runs: simulated by default, and another one is refused.
 Result<void> match_engine(api::ServeRequest& request, launch::Server server) {
   serving::Scenario& s = request.scenario;
-  const bool is_sglang = server == launch::Server::sglang;
+  using launch::Server;
   if (!request.names_engine) {
-    s.engine = is_sglang ? "sglang" : "vllm-v1";
+    s.engine = server == Server::sglang ? "sglang" : "vllm-v1";
     return {};
   }
   const bool is_file = s.engine.find_first_of("./") != std::string::npos;
-  const std::string_view family = is_sglang ? "sglang" : "vllm";
-  if (is_file || s.engine.starts_with(family)) { return {}; }
-  return fail(flag_place("--emit"), fmt::format("{} runs {}, and --engine is {}", config::enum_name(server),
-                                                is_sglang ? "SGLang" : "vLLM", s.engine));
+  const bool runs = (server != Server::vllm && s.engine.starts_with("sglang")) ||
+                    (server != Server::sglang && s.engine.starts_with("vllm"));
+  if (is_file || runs) { return {}; }
+  const char* const engines = server == Server::vllm ? "vLLM" : server == Server::sglang ? "SGLang" : "vLLM or SGLang";
+  return fail(flag_place("--emit"),
+              fmt::format("{} runs {}, and --engine is {}", config::enum_name(server), engines, s.engine));
 }
 
 Result<std::optional<launch::Server>> server_of(const Options& options) {

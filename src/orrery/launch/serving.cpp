@@ -137,10 +137,10 @@ std::string vllm_command(const ServedFleet& fleet, const ServedPool& pool, std::
   return text + vllm_nodes(pool, nodes) + " \\\n    --host 0.0.0.0 --port \"$2\"";
 }
 
-std::string sglang_command(const ServedFleet& fleet, const ServedPool& pool, std::int64_t nodes) {
-  // SGLang's tp counts all ranks of a stage; data-parallel attention divides them.
-  std::string text =
-      fmt::format("python3 -m sglang.launch_server --model-path \"$MODEL\" --tp-size {}", pool.tp * pool.attention_dp);
+// Arguments of SGLang's engine, which Dynamo's worker takes, too. Its tp counts all ranks of a stage; data-parallel
+// attention divides them.
+std::string sglang_arguments(const ServedFleet& fleet, const ServedPool& pool, std::int64_t nodes) {
+  std::string text = fmt::format(" --model-path \"$MODEL\" --tp-size {}", pool.tp * pool.attention_dp);
   if (pool.pp > 1) { text += fmt::format(" --pp-size {}", pool.pp); }
   if (pool.attention_dp > 1) { text += fmt::format(" --dp-size {} --enable-dp-attention", pool.attention_dp); }
   if (pool.ep > 1) { text += fmt::format(" --ep-size {}", pool.ep); }
@@ -170,10 +170,18 @@ std::string sglang_command(const ServedFleet& fleet, const ServedPool& pool, std
     text += fmt::format(" \\\n    --nnodes {} --node-rank \"$3\" --dist-init-addr \"$(host \"$4\"):$(($2 + 2000))\"",
                         nodes);
   }
-  return text + " \\\n    --host 0.0.0.0 --port \"$2\"";
+  return text + " \\\n    --host 0.0.0.0";
+}
+
+std::string sglang_command(const ServedFleet& fleet, const ServedPool& pool, std::int64_t nodes) {
+  return "python3 -m sglang.launch_server" + sglang_arguments(fleet, pool, nodes) + " --port \"$2\"";
 }
 
 std::string dynamo_command(const ServedFleet& fleet, const ServedPool& pool, std::int64_t nodes) {
+  if (fleet.workers_are_sglang) {
+    return "python3 -m dynamo.sglang" + sglang_arguments(fleet, pool, nodes) +
+           (fleet.prefill ? " --disaggregation-transfer-backend nixl" : "");
+  }
   std::string text = fleet.prefill ? "VLLM_NIXL_SIDE_CHANNEL_PORT=\"$((5600 + ($2 - 30000) * 100))\" " : "";
   text += fmt::format("python3 -m dynamo.vllm --model \"$MODEL\"{}", vllm_arguments(fleet, pool));
   if (fleet.prefill) {
@@ -256,14 +264,14 @@ std::string router_of(Server server, const ServedFleet& fleet, const std::vector
 }
 
 // What a node runs.
-std::string calls_of(Server server, const std::vector<Seat>& seats, std::int64_t node, std::int64_t of_node) {
+std::string calls_of(bool is_sglang, const std::vector<Seat>& seats, std::int64_t node, std::int64_t of_node) {
   std::string text;
   for (const Seat& seat : seats) {
     if (node < seat.node || node >= seat.node + seat.nodes) { continue; }
     const std::string& role = seat.pool->role;
     if (seat.nodes == 1) {
       text += fmt::format("{} {} {}\n", role, numbers(seat.first, seat.count), seat.port);
-    } else if (server == Server::sglang || fits_vllm(*seat.pool, seat.nodes)) {
+    } else if (is_sglang || fits_vllm(*seat.pool, seat.nodes)) {
       text += fmt::format("{} {} {} {} {}\n", role, numbers(0, std::min(seat.count, of_node)), seat.port,
                           node - seat.node, seat.node);
     } else {
@@ -330,10 +338,11 @@ std::string serving_script(Server server, const ServedFleet& fleet) {
     text += function_of(server, fleet, *pool, nodes_of_one);
   }
   const std::string router = router_of(server, fleet, seats);
-  if (nodes == 1) { return text + calls_of(server, seats, 0, 0) + router + "wait\n"; }
+  const bool is_sglang = server == Server::sglang || (server == Server::dynamo && fleet.workers_are_sglang);
+  if (nodes == 1) { return text + calls_of(is_sglang, seats, 0, 0) + router + "wait\n"; }
   text += "case \"$NODE\" in\n";
   for (std::int64_t node = 0; node < nodes; ++node) {
-    text += fmt::format("{})\n{}", node, indented(calls_of(server, seats, node, fleet.node_accelerators)));
+    text += fmt::format("{})\n{}", node, indented(calls_of(is_sglang, seats, node, fleet.node_accelerators)));
     if (node == 0) { text += indented(router); }
     text += "  ;;\n";
   }

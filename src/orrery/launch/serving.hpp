@@ -16,7 +16,7 @@ namespace orrery::launch {
 enum class Server : std::uint8_t {
   vllm,    // vllm serve
   sglang,  // python3 -m sglang.launch_server
-  dynamo,  // python3 -m dynamo.vllm, one worker for each engine, behind dynamo.frontend
+  dynamo,  // python3 -m dynamo.vllm or dynamo.sglang, one worker for each engine, behind dynamo.frontend
 };
 
 // Engines of one kind.
@@ -38,6 +38,7 @@ struct ServedFleet {
   std::string quantization, kv_format;                     // "fp8"; empty: as the checkpoint is
   std::string weights;                                     // of the checkpoint: "fp4 (routed experts)"; empty: any
   std::string expert_backend;                              // SGLang: "deepep"; empty: its default
+  bool workers_are_sglang = false;                         // Dynamo's; else vLLM's
   std::int64_t node_accelerators = 0;                      // of a node; 0: all are in one
   bool is_amd = false;                        // accelerators, which have another variable for their numbers
   std::string routing = "least-outstanding";  // of requests to engines

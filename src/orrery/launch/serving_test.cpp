@@ -125,6 +125,23 @@ TEST(ServingScript, has_what_a_prediction_rests_on) {
   }
 }
 
+TEST(ServingScript, starts_dynamos_workers_of_sglang) {
+  ServedFleet fleet = fleet_of(0);
+  fleet.workers_are_sglang = true;
+  EXPECT_THAT(serving_script(Server::dynamo, fleet),
+              HasSubstr("python3 -m dynamo.sglang --model-path \"$MODEL\" --tp-size 48 --dp-size 48 "));
+  EXPECT_THAT(serving_script(Server::dynamo, fleet), Not(HasSubstr("dynamo.vllm")));
+  EXPECT_THAT(serving_script(Server::dynamo, fleet), Not(HasSubstr("--port")));
+  fleet.prefill = ServedPool{"prefill", 1, 1, 1, 1, 1};
+  fleet.engine = {"decode", 3, 1, 1, 3, 1};  // on nodes of 8: copies that vLLM cannot divide
+  fleet.node_accelerators = 8;
+  const std::string script = serving_script(Server::dynamo, fleet);
+  EXPECT_THAT(script, HasSubstr("--disaggregation-mode prefill --disaggregation-bootstrap-port \"$(($2 + 1000))\" "));
+  EXPECT_THAT(script, HasSubstr("--disaggregation-mode decode "));
+  EXPECT_THAT(script, HasSubstr("--disaggregation-transfer-backend nixl"));
+  EXPECT_THAT(script, HasSubstr("  decode 0,1,2,3,4,5,6,7 30000 1 0\n"));
+}
+
 TEST(ServingScript, tells_dynamo_the_role_of_a_worker) {
   ServedFleet fleet;
   fleet.prefill = ServedPool{"prefill", 1, 1, 1, 1, 1};

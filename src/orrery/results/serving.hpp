@@ -59,6 +59,7 @@ struct ServingPool {
   std::int64_t replicas = 1, gpus = 1;
   std::int64_t redundant_experts = 0;         // extra copies of experts of a layer
   std::int64_t blocks = 0, block_tokens = 1;  // of the cache of one engine
+  std::int64_t longest = 0;                   // tokens of the longest request for which a rank has room
   std::int64_t max_sequences = 0;             // of a rank of attention dp, that run at a time
   double memory_use = 0;                      // part of memory, as the engine has it
   double kv_peak = 0, kv_mean = 0;            // part of the cache

@@ -201,6 +201,7 @@ results::ServingPool BuiltPool::described() const {
   pool.redundant_experts = redundant_experts_;
   pool.blocks = shape_.blocks;
   pool.block_tokens = inputs_.settings.block_tokens;
+  pool.longest = rank_tokens(inputs_.settings, shape_);
   pool.max_sequences = inputs_.settings.max_sequences;
   pool.memory_use = inputs_.settings.memory_use;
   std::vector<std::string> parts = {fmt::format("tp {}", d.tp)};

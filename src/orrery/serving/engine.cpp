@@ -22,6 +22,11 @@ std::vector<std::int64_t> tier_blocks(const EngineShape& shape, const Workload& 
 
 }  // namespace
 
+std::int64_t rank_tokens(const EngineSettings& settings, const EngineShape& shape) {
+  const auto windows = static_cast<std::int64_t>(std::ceil(real(shape.window_blocks) * shape.window_part));
+  return std::max<std::int64_t>(0, shape.blocks / shape.ranks - windows) * settings.block_tokens;
+}
+
 std::optional<EngineLimits> engine_limits(const EngineSettings& settings, const EngineShape& shape) {
   if (settings.scheduler == Scheduler::static_batch || !shape.tiers.empty()) { return std::nullopt; }
   EngineLimits limits;

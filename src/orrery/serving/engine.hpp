@@ -74,7 +74,7 @@ enum class Jumps : std::uint8_t { aggregated, stepped };
 
 // What an engine consists of, besides its settings.
 struct EngineShape {
-  std::int64_t blocks = 0;           // of the cache, all ranks together
+  std::int64_t blocks = 0;  // of the cache, all ranks together
   // Of layers with sliding windows, whose memory behind the window is freed: blocks of a sequence at most, and what one
   // of them takes relative to a block of the other layers. 0: no such layers, or all positions are kept.
   std::int64_t window_blocks = 0;
@@ -98,6 +98,9 @@ struct EngineShape {
 [[nodiscard]] inline std::int64_t token_budget(const EngineSettings& settings, const EngineShape& shape) {
   return settings.max_batched_tokens * shape.ranks * shape.micro_batches;
 }
+
+// Of the longest request for which a rank has room.
+[[nodiscard]] std::int64_t rank_tokens(const EngineSettings& settings, const EngineShape& shape);
 
 // None: runs with other limits differ, however far away they are.
 [[nodiscard]] std::optional<EngineLimits> engine_limits(const EngineSettings& settings, const EngineShape& shape);
@@ -144,6 +147,7 @@ class Engine {
   // Blocks of a request at its end; a rank of which the cache has fewer can never run it.
   [[nodiscard]] std::int64_t needed_blocks(const Request& request) const;
   [[nodiscard]] std::int64_t rank_blocks() const { return shape_.blocks / shape_.ranks; }
+  [[nodiscard]] std::int64_t rank_tokens() const { return serving::rank_tokens(settings_, shape_); }
 
   [[nodiscard]] std::int64_t outstanding() const { return running() + waiting() + coming(); }
   // Requests that have a place, and whose keys and values have not come yet.

@@ -57,9 +57,9 @@ class FleetSimulation {
         if (largest[f] > front.engine(0).rank_blocks()) {
           const Request& r = load_.requests[i];
           const std::int64_t number = load_.request_of(static_cast<std::int64_t>(i)) + 1;
-          return fail(load_.place, fmt::format("request {} has {} + {} tokens: the cache of {} holds {}", number,
-                                               r.input, r.output, front.engine(0).ranks() > 1 ? "a rank" : "an engine",
-                                               front.engine(0).rank_blocks() * front.block_tokens()));
+          return fail(load_.place,
+                      fmt::format("request {} has {} + {} tokens: the cache of {} holds {}", number, r.input, r.output,
+                                  front.engine(0).ranks() > 1 ? "a rank" : "an engine", front.engine(0).rank_tokens()));
         }
       }
     }
