@@ -68,5 +68,25 @@ TEST(ServeRanks, a_prefill_engine_waits_for_the_prompts_that_it_sends) {
   EXPECT_EQ(prefill_of(4, true, "25 ms", 1), prefill_of(4, true, "0 s", 1));
 }
 
+// Where the host limits short prompts, what experts of all ranks take is no part of the time.
+TEST(ServeRanks, a_longer_prompt_on_one_rank_never_takes_less) {
+  double before = 0;
+  for (const std::int64_t tokens : {8, 64, 256, 512, 1024}) {
+    ServeRequest request = serving_test::small_run();
+    request.scenario.model = "qwen3-30b-a3b";
+    request.scenario.cluster = "dgx-h200";
+    request.scenario.attention_dp = request.scenario.ep = 8;
+    request.scenario.rate.reset();
+    request.scenario.concurrency = request.scenario.requests = 1;
+    request.scenario.isl = tokens;
+    request.scenario.osl = 2;
+    request.scenario.engine = "orca";
+    request.scenario.stack = "pytorch-eager";
+    const double prefill = serving_test::run_of(request).prefill.mean;
+    EXPECT_GE(prefill, before) << tokens;
+    before = prefill;
+  }
+}
+
 }  // namespace
 }  // namespace orrery::api::serve_ranks_test

@@ -94,6 +94,26 @@ TEST(Inference, a_longer_prompt_or_a_larger_batch_never_takes_less) {
   }
 }
 
+// The scan of a prompt that is shorter than a chunk has one block, whose start does not depend on the prompt.
+TEST(Inference, a_longer_prompt_of_recurrent_layers_never_takes_less) {
+  Seconds before;
+  for (std::int64_t prompt = 1; prompt <= 2048; prompt *= 2) {
+    Served s(1, prompt, 2);
+    auto& mixer = s.model.mixer;
+    mixer.kind = workload::MixerKind::mamba2;
+    mixer.heads = 16;
+    mixer.groups = 2;
+    mixer.state = 128;
+    mixer.head_dim = 64;
+    mixer.chunk = 256;
+    mixer.attention_every = 4;
+    s.spread(2, 1, 1, 1);
+    const Seconds prefill = s.solved().prefill;
+    EXPECT_GE(prefill, before) << prompt;
+    before = prefill;
+  }
+}
+
 // A stage waits for its previous micro-batch and for the previous stage; simulated token by token.
 TEST(Inference, the_pipeline_follows_its_recurrence) {
   for (const std::int64_t pp : {1, 2, 4, 8}) {

@@ -521,7 +521,10 @@ Ticks ProgramPrice::iteration(const MixedStep& step, std::int64_t prompts, std::
   const std::int64_t fullest = plan_.dp * plan_.pp > 1 ? fullest_rank(step) : 0;
   const std::int64_t of_rank = std::max({mean, longest, fullest});
   Seconds time = linear_time(of_rank);
-  if (of_rank > mean) { time += interpolated(mean, &Table::experts) - interpolated(of_rank, &Table::experts); }
+  if (of_rank > mean) {  // never less than a rank's mean, whose launches the host may limit
+    const Seconds others = interpolated(mean, &Table::experts) - interpolated(of_rank, &Table::experts);
+    time = max(linear_time(mean), time + others);
+  }
   const std::int64_t sampled = step.sampling + verified;
   if (sampled > 0) { time += table(captured_size(per_rank(sampled), options_.largest_graph)).head; }
   time += prompt_time(step.chunks);

@@ -96,7 +96,7 @@ Operator scan(const Mixer& m, const hardware::Stack& stack, const Sizes& z, cons
   forward.precision = z.wide;
   forward.batch = z.sequences * ceil_div(part.heads, z.cp);
   forward.m = z.seq;
-  forward.n = chunk;
+  forward.n = m.chunk;  // of a whole block: what starting one takes does not depend on the prompt
   forward.k = std::max<std::int64_t>(1, (m.head_dim + (m.kind == MixerKind::mamba2 ? m.state : m.key_dim)) / 2);
   forward.flops = Flops(2.0 * z.tokens * scan_volume(m, z.seq) / real(z.tp));
   forward.bytes = Bytes(tensors + states);
