@@ -48,7 +48,7 @@ constexpr const char* kFooter = R"(Examples
 Every deployment is simulated at the loads of a bisection, until it cannot be among the best; the best ones again as
 whole fleets. --explain and --json show the front, which takes more simulations. With --rate (or --trace without
 --devices) the load is given: the answer is the smallest fleet that serves it; --devices is then a limit. Without --slo
-requests may wait, as long as they are answered as fast as they arrive.
+the highest sustained load counts: requests may wait, but are completed as fast as they arrive.
 Exit codes: 0 done, 1 no deployment meets the service level, 2 bad input, 3 internal error.
 )";
 

@@ -101,8 +101,11 @@ void declare_output(Command& command, const std::shared_ptr<Options>& options) {
   command.toggle(
       {"--sweep", "", "the operating curve: nine loads, each twice the one before, around the given one", output},
       [options](bool on) { options->sweep = on; });
-  command.toggle({"--goodput", "", "the highest load that meets --slo (without it: that is answered as fast as it arrives), by bisection "
-                  "from the given one", output},
+  command.toggle({"--goodput", "",
+                  "the highest load that meets --slo (without it: the highest that is sustained, requests being "
+                  "completed as fast as they arrive), by bisection "
+                  "from the given one",
+                  output},
                  [options](bool on) { options->goodput = on; });
   command.option({"--requests-out", "FILE", "write one CSV row for each request", output},
                  [options](const std::string& text) { options->requests = text; });

@@ -42,11 +42,11 @@ const columns = (best) => [
   {title: "deployment", left: true, text: (c) => c.deployment, value: (c) => c.deployment},
 ];
 
-// Without a service level a load is carried if it is answered as fast as it arrives.
+// Without a service level a load is sustained if requests are completed as fast as they arrive.
 const hasSlo = (answer) => answer.best.some((c) => c.serve.slo.length > 0);
 const group = (answer, trade) => hasSlo(answer)
   ? (trade.meets_slo ? "within the service level" : "beyond the service level")
-  : (trade.meets_slo ? "answered as fast as it arrives" : "arrives faster than it is answered");
+  : (trade.meets_slo ? "sustained" : "overloaded");
 
 const trades = (answer) => {
   const points = answer.front.map((t) => ({x: t.tokens_per_s_per_user, y: t.tokens_per_s_per_gpu, label: t.deployment,
@@ -63,7 +63,7 @@ const results = (answer, ui, {use, remember}, again) => {
   const s = answer.space;
   const action = {title: "", left: true, text: (c) => el("button", {type: "button", onclick: () => use(flagsOf(c))}, "Use")};
   return [
-    el("p", {}, `${f.grouped(s.points)} deployments simulated at ${f.grouped(s.simulated_loads)} loads: ${f.grouped(s.infeasible)} cannot run, ${f.grouped(s.missed)} carry no load.`),
+    el("p", {}, `${f.grouped(s.points)} deployments simulated at ${f.grouped(s.simulated_loads)} loads: ${f.grouped(s.infeasible)} cannot run, ${f.grouped(s.missed)} miss the service level or are overloaded at any load.`),
     table([...columns(best), action], best, {caption: hasSlo(answer) ? `most goodput per ${answer.objective} within the service level` : `most requests per ${answer.objective}, without a service level`, rowclass: (c) => c === best[0] ? "best" : null}),
     ...trades(answer),
     el("h2", {}, "One measure against another"),
@@ -87,7 +87,7 @@ export const show = (box, body, ui, acts) => {
   if (ui.searched && !current) { queueMicrotask(() => { if (!search.of(request)) search.start(request, again); }); }
   const nothing = current?.answer && current.answer.best.length === 0;
   box.replaceChildren(
-    el("p", {class: "hint"}, "Simulates each deployment at rising loads, and finds the one with the most goodput within the service level (without one: that answers the most requests as fast as they arrive). Fields that are set restrict the search: tp 4,8."),
+    el("p", {class: "hint"}, "Simulates each deployment at rising loads, and finds the one with the most goodput within the service level (without one: the highest sustained load). Fields that are set restrict the search: tp 4,8."),
     controls(current, {title: "Search deployments", start, cancel}),
     ...(current?.error ? [el("p", {class: "worse"}, current.error)] : []),
     ...(nothing ? [el("p", {class: "worse"}, current.answer.nothing_fits)] : []),

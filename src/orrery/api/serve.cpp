@@ -100,7 +100,7 @@ Result<results::ServingCurve> serve_goodput(const std::string& data_directory, c
   ORRERY_TRY(ready, prepared(data_directory, with_scenario(request, scenario)));
   if (ready.slo.empty() && scenario.concurrency) {
     return fail({{}, 0, 0, "--slo"},
-                "is missing: more clients are never too many without a service level, for example \"ttft_p99=2s "
+                "is missing: without a service level no number of clients is too high; for example \"ttft_p99=2s "
                 "tpot_p99=50ms\"");
   }
   return goodput_curve(ready, scenario);

@@ -271,7 +271,7 @@ std::optional<ServingPlan> Search::answer(ServingPlan plan, bool is_bounded) con
   const Fleets found = fleets(std::move(ranked), plan);
   if (is_bounded && !found.are_all_whole) { return std::nullopt; }  // others come up that were given up
   if (plan.best.empty()) {
-    plan.nothing = request_.base.scenario.slo.empty() ? "no whole fleet answers requests as fast as they arrive"
+    plan.nothing = request_.base.scenario.slo.empty() ? "every whole fleet is overloaded"
                                                       : "no whole fleet meets the service level";
   } else {
     plan.explanation = explanation(found.all);

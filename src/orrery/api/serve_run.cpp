@@ -499,10 +499,9 @@ Failure no_load_failure(const results::ServingPoint& lowest, bool counts) {
   }
   const char* const unit = counts ? "clients" : lowest.result.sessions ? "sessions/s" : "requests/s";
   const bool has_slo = !lowest.result.slo.empty();
-  Failure failure{
-      {{{{}, 0, 0, has_slo ? "--slo" : "--goodput"},
-        fmt::format("no load {}; nearest, at {:.4g} {}: {}", has_slo ? "meets it" : "is answered as fast as it arrives",
-                    lowest.load, unit, reached)}}};
+  Failure failure{{{{{}, 0, 0, has_slo ? "--slo" : "--goodput"},
+                    fmt::format("no load {}; nearest, at {:.4g} {}: {}", has_slo ? "meets it" : "is sustained",
+                                lowest.load, unit, reached)}}};
   failure.answer_is_no = true;
   return failure;
 }

@@ -173,9 +173,10 @@ void Search::size_for_traffic(std::vector<Ranked> ranked, ServingPlan& plan) con
     const Ranked& nearest = chosen.front();
     const char* const unit = nearest.candidate.result.sessions ? "sessions/s" : "requests/s";
     plan.nothing = fmt::format(
-        "{} not carry {:.4g} {}{}; nearest: {} carries {:.4g} {}, about {} accelerators of it are needed{}",
+        "{} not sustain {:.4g} {}{}; nearest: {} sustains {:.4g} {}, about {} accelerators of it are needed{}",
         request_.devices > 0 ? fmt::format("{} accelerators do", request_.devices) : "fleets of these degrees do",
-        traffic_, unit, request_.base.scenario.slo.empty() ? "" : " within the service level", nearest.candidate.text, nearest.candidate.load, unit,
+        traffic_, unit, request_.base.scenario.slo.empty() ? "" : " within the service level", nearest.candidate.text,
+        nearest.candidate.load, unit,
         static_cast<std::int64_t>(std::ceil(traffic_ / nearest.candidate.load)) * units_[nearest.unit].gpus(),
         request_.base.scenario.stages.empty() ? "" : ", if no stage is full (orrery serve says which)");
     return;

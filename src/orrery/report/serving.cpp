@@ -305,7 +305,7 @@ std::string serving_curve_text(const results::ServingCurve& curve, TextStyle sty
       .column("tokens/s/GPU")
       .column("tokens/s/user")
       .column("KV peak")
-      .column(first.slo.empty() && is_rate ? "carried" : "SLO", Table::Align::left);
+      .column(first.slo.empty() && is_rate ? "sustained" : "SLO", Table::Align::left);
   for (std::size_t i = 0; i < curve.points.size(); ++i) {
     const auto& [load, s] = curve.points[i];
     const double user = s.tpot.mean > 0 ? 1.0 / s.tpot.mean : 0.0;
@@ -328,8 +328,8 @@ std::string serving_curve_text(const results::ServingCurve& curve, TextStyle sty
     // A rate is carried: the drain of a run is no part of it. Clients and sessions send as many requests as are served.
     const double requests = is_rate && !first.sessions ? best.load : best.result.requests_per_s;
     text += fmt::format("\nHighest load {}: {:.4g} {}, {:.4g} requests/s per GPU\n",
-                        first.slo.empty() ? "that is answered as fast as it arrives" : "within the SLO", best.load,
-                        unit, requests / static_cast<double>(best.result.gpus));
+                        first.slo.empty() ? "that is sustained" : "within the SLO", best.load, unit,
+                        requests / static_cast<double>(best.result.gpus));
   } else if (!first.slo.empty()) {
     text += "\nNo load of the table is within the SLO\n";
   }

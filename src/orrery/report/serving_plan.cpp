@@ -106,11 +106,12 @@ std::string header_text(const ServingPlan& plan, TextStyle style) {
         fmt::format("{} on {} of {}, {}", plan.model, counted(plan.devices, "GPU"), plan.cluster, plan.engine);
     const char* const title = has_slo(plan) ? "Most goodput per {} within the service level\n\n"
                                             : "Most requests per {}, without a service level (--slo)\n\n";
-    const char* const load = has_slo(plan) ? "within the service level" : "that is answered as fast as it arrives";
+    const char* const load = has_slo(plan) ? "within the service level" : "that is sustained";
     return bold(text, style) + "\n" + fmt::format(fmt::runtime(title), plan.objective) + best_table(plan) +
-           wrapped("", fmt::format("{}: the highest load {}, of the whole fleet; per GPU: idle ones count; tokens: most "
-                                   "in an iteration (max_batched_tokens){}",
-                                   counts_sessions(plan) ? "sessions/s" : "req/s", load, price_note(plan)));
+           wrapped("",
+                   fmt::format("{}: the highest load {}, of the whole fleet; per GPU: idle ones count; tokens: most "
+                               "in an iteration (max_batched_tokens){}",
+                               counts_sessions(plan) ? "sessions/s" : "req/s", load, price_note(plan)));
   }
   std::string text = bold(fmt::format("{} on GPUs of {}, {}", plan.model, plan.cluster, plan.engine), style) + "\n";
   text += fmt::format("Load        {}\n", plan.traffic->text);
@@ -123,14 +124,13 @@ std::string header_text(const ServingPlan& plan, TextStyle style) {
                                  plan.objective == "gpu"   ? "GPUs"
                                  : plan.objective == "usd" ? "dollars per hour"
                                                            : "watts",
-                                 has_slo(plan) ? "misses the service level" : "does not answer requests as they arrive",
-                                 price_note(plan)));
+                                 has_slo(plan) ? "misses the service level" : "is overloaded", price_note(plan)));
 }
 
 std::string front_table(const ServingPlan& plan) {
   Table table;
   const bool limited = has_slo(plan);
-  table.column("tokens/s/user").column("tokens/s/GPU").column(limited ? "SLO" : "carried");
+  table.column("tokens/s/user").column("tokens/s/GPU").column(limited ? "SLO" : "sustained");
   table.column("deployment", Table::Align::left);
   for (const auto& trade : plan.front) {
     table.row({fmt::format("{:.4g}", trade.tokens_per_s_per_user), fmt::format("{:.4g}", trade.tokens_per_s_per_gpu),
@@ -214,8 +214,7 @@ std::string serving_plan_text(const ServingPlan& plan, bool explain, TextStyle s
           wrapped("", fmt::format("{} deployments simulated at {} loads: {} cannot run, {} {} at any load. {} pairs of "
                                   "pools were left out because their rates do not match.",
                                   grouped(plan.candidates), grouped(plan.simulated_runs), grouped(plan.infeasible),
-                                  grouped(plan.missed),
-                                  has_slo(plan) ? "miss the service level" : "do not answer requests as they arrive",
+                                  grouped(plan.missed), has_slo(plan) ? "miss the service level" : "are overloaded",
                                   grouped(plan.matched_out)));
   return text + range_lines(plan) + wrapped_list("Not searched: ", plan.not_searched);
 }
