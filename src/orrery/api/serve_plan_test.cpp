@@ -264,7 +264,7 @@ TEST(ApiServePlan, too_few_accelerators_for_a_traffic_say_how_many_are_needed) {
   request.devices = 2;
   const auto plan = found(request);
   EXPECT_TRUE(plan.best.empty());
-  EXPECT_NE(plan.nothing.find("2 accelerators do not carry 300 requests/s"), std::string::npos) << plan.nothing;
+  EXPECT_NE(plan.nothing.find("2 accelerators do not sustain 300 requests/s"), std::string::npos) << plan.nothing;
   EXPECT_NE(plan.nothing.find("nearest"), std::string::npos) << plan.nothing;
 }
 
