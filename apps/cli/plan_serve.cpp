@@ -49,7 +49,7 @@ Every deployment is simulated at the loads of a bisection, until it cannot be am
 whole fleets. --explain and --json show the front, which takes more simulations. With --rate (or --trace without
 --devices) the load is given: the answer is the smallest fleet that serves it; --devices is then a limit. Without --slo
 the highest sustained load counts: requests may wait, but are completed as fast as they arrive.
-Exit codes: 0 done, 1 no deployment meets the service level, 2 bad input, 3 internal error.
+Exit codes: 0 done, 1 no deployment meets the service level or sustains a load, 2 bad input, 3 internal error.
 )";
 
 struct Choices {
@@ -187,8 +187,9 @@ bool routes_alike(launch::Server server, serving::Routing routing, bool has_pool
 // Most tokens of a request where the cache of a rank has fewer than the model allows, in which case servers refuse to
 // start; else 0.
 std::int64_t longest_request(const results::ServingCandidate& best, std::int64_t allowed) {
-  const std::int64_t fewest = std::min(best.result.pools.front().longest, best.result.pools.back().longest);
-  return fewest < allowed ? fewest : 0;
+  const auto of = [&](const results::ServingPool& pool) { return pool.longest.value_or(allowed); };
+  const std::int64_t fewest = std::min(of(best.result.pools.front()), of(best.result.pools.back()));
+  return fewest < allowed ? std::max<std::int64_t>(1, fewest) : 0;
 }
 
 // What the checkpoint has to be.

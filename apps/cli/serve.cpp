@@ -23,7 +23,7 @@ constexpr const char* kFooter = R"(Examples
   orrery serve examples/serving/chat.yaml --sweep --picture curve.svg
 
 A scenario is YAML with the same fields (rate: 8, max_sequences: 256); flags override it.
-Exit codes: 0 done, 1 no load meets the service level, 2 bad input, 3 internal error.
+Exit codes: 0 done, 1 no load meets the service level or is sustained, 2 bad input, 3 internal error.
 )";
 
 struct Options {

@@ -81,7 +81,28 @@ TEST(ApiServeLaws, without_a_service_level_the_highest_rate_is_what_a_busy_engin
   EXPECT_THAT(unlimited.error().text(), testing::HasSubstr("without a service level no number of clients is too high"));
   request.scenario.requests = 20000;
   const results::Serving busy = serving_test::run_of(request);
-  EXPECT_NEAR(curve->points[*curve->best].load, busy.requests_per_s, 0.03 * busy.requests_per_s);
+  EXPECT_NEAR(curve->points[*curve->best].load, busy.requests_per_s, 0.04 * busy.requests_per_s);
+}
+
+// Sixty-four engines do not sustain more than sixty-four times one, and refusals sustain nothing.
+TEST(ApiServeLaws, many_engines_sustain_no_more_than_as_many_alone) {
+  ServeRequest request = one_request("llama-3.1-8b", "dgx-h100", 1);
+  request.scenario.concurrency.reset();
+  request.scenario.requests.reset();
+  request.scenario.isl = 512;
+  request.scenario.osl = 64;
+  request.scenario.rate = 60.0;
+  const auto one = serve_goodput(ORRERY_SOURCE_DATA_DIR, request);
+  request.scenario.replicas = 64;
+  request.scenario.rate = 1000.0;
+  const auto many = serve_goodput(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(one.has_value() && many.has_value());
+  EXPECT_LT(many->points[*many->best].load, 64 * 1.02 * one->points[*one->best].load);
+  request.scenario.replicas = 1;
+  request.scenario.admission_limit = 10;
+  const auto refusing = serve_goodput(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(refusing.has_value()) << refusing.error().text();
+  EXPECT_LT(refusing->points[*refusing->best].load, one->points[*one->best].load);
 }
 
 // A prompt of 8,000 tokens is in one stage at a time: with more stages it takes as long, and hops.

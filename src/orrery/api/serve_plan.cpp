@@ -34,8 +34,12 @@ EngineUses uses_of_search(const ServePlanRequest& request) {
     return degrees.empty() || *std::max_element(degrees.begin(), degrees.end()) > 1;
   };
   const bool pools = request.pools != Pools::aggregated && request.base.scenario.branches == 1;
-  return {request.pools != Pools::disaggregated, pools, varies(request.attention_dp), varies(request.ep),
-          !request.base.scenario.trace.empty()};
+  EngineUses uses = uses_of(request.base.scenario);
+  uses.single = request.pools != Pools::disaggregated;
+  uses.pools = pools;
+  uses.attention_dp = varies(request.attention_dp);
+  uses.ep = varies(request.ep);
+  return uses;
 }
 
 }  // namespace
@@ -132,7 +136,7 @@ void Search::add_shape(const Degrees& degrees) {
   const auto count = static_cast<std::int64_t>(prompts);
   const double prefill = serving::seconds_of(pool.price().mixed({chunks, 0, 0, count})) * (computed / length);
   const double context = input_ + output_ / 2;
-  const double room = static_cast<double>(pool.shape().blocks * unit.settings.block_tokens) / (input_ + output_);
+  const double room = pool.whole_positions() / (input_ + output_);  // in a pool that decodes only
   double decode_rate = 0;
   const auto most = std::min(room, static_cast<double>(unit.settings.max_sequences) * ranks);
   for (std::int64_t batch = 1; static_cast<double>(batch) <= most; batch *= 2) {

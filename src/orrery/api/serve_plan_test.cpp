@@ -283,6 +283,7 @@ TEST(ApiServePlan, what_cannot_be_served_says_why) {
 // Without a service level requests may wait: no deployment carries less than with one, and the best carries more.
 TEST(ApiServePlan, without_a_service_level_the_most_requests_are_answered) {
   ServePlanRequest request = small_search();
+  request.base.scenario.requests.reset();
   request.base.scenario.slo = "ttft_p99=1s tpot_p99=8ms";
   const auto within = found(request);
   request.base.scenario.slo.clear();

@@ -75,16 +75,14 @@ double horizon_s(const std::vector<results::ServiceLevel>& slo, double output_to
   return horizon;
 }
 
-// Without a service level the highest load is near to what an engine can answer: it takes long to fill.
-constexpr double kFewestRequests = 1000, kFewestWithoutSlo = 5000, kMostOfProbe = 200'000;
+constexpr double kFewestRequests = 1000, kMostOfProbe = 200'000;
 
 // Requests of a probe whose number is not given.
 std::int64_t requests_of_probe(const Scenario& scenario, const std::vector<results::ServiceLevel>& slo, double load) {
   const double wanted = load * horizon_s(slo, static_cast<double>(scenario.osl));
   const std::int64_t sequences = serving::kMostSequences / scenario.branches;
   const double most = std::min(kMostOfProbe, static_cast<double>(sequences));
-  const double fewest = slo.empty() ? kFewestWithoutSlo : kFewestRequests;
-  return std::llround(std::clamp(wanted, std::min(fewest, most), most));
+  return std::llround(std::clamp(wanted, std::min(kFewestRequests, most), most));
 }
 
 }  // namespace
@@ -101,7 +99,8 @@ Result<std::unique_ptr<ServingInputs>> ServingInputs::read(const std::string& da
   EngineUses used = uses;
   used.experts = model.has_experts();
   used.ep = uses.ep && used.experts;
-  used.windows = uses.single && model.sliding_window > 0 && model.global_every > 0;
+  const bool has_tiers = s.host_cache > Bytes(0) || s.remote_cache > Bytes(0);
+  used.windows = uses.single && !has_tiers && model.sliding_window > 0;
   if (auto ok = check_effects(engine, request.engine, used); !ok) { return tl::make_unexpected(ok.error()); }
   inputs->engine_ = std::move(engine);
   inputs->stack_ = std::move(stack);
@@ -438,14 +437,19 @@ Result<LoadTrial> run_trial(const PreparedServing& prepared, const Scenario& pro
 }
 
 // Requests of another run that says more: where answers take so long that too few end while requests arrive, or where
-// few requests pile up, which may be chance.
+// few requests pile up, which may be chance. Without a service level the highest load is near to what the engines can
+// do, where it takes long until as many requests are in the system as will be, and their number varies much: so many
+// that three standard deviations of its growth are 1 % of the arrivals (growth_of: 5.7 n / N^1.5 for n in the system).
 double requests_to_judge(const results::Serving& result, const Scenario& probed, double load) {
-  constexpr double kStays = 10, kCertain = 0.25, kMore = 4;
+  constexpr double kStays = 10, kMore = 4, kSure = 3.0 * 5.7 / 0.01, kEnough = 4000;
+  const bool has_slo = !result.slo.empty();
+  const double certain = has_slo ? 0.25 : 0.4;
   const auto now = static_cast<double>(*probed.requests);
+  const double inside = result.growth.stay_s * load * static_cast<double>(probed.turns);
   double needed = now;
   if (result.growth.is_burst || !result.overloaded) {
-    needed = kStays * result.growth.stay_s * load * static_cast<double>(probed.turns);
-  } else if (result.growth.part < kCertain) {
+    needed = std::max(kStays * inside, has_slo ? 0.0 : std::pow(kSure * inside, 2.0 / 3.0));
+  } else if (result.growth.part < certain && (has_slo || now < kEnough * real(result.pools.back().replicas))) {
     needed = kMore * now;
   }
   const std::int64_t sequences = serving::kMostSequences / probed.branches;
@@ -494,8 +498,12 @@ Failure no_load_failure(const results::ServingPoint& lowest, bool counts) {
   if (const auto* full = counts ? nullptr : lowest.result.full_stage()) {
     reached += fmt::format("{}stage {} is full", reached.empty() ? "" : ", ", full->name);
   } else if (reached.empty() && !counts && lowest.result.overloaded) {
-    reached = lowest.result.growth.is_burst ? "all requests arrive before the first ones are completed; give more"
-                                            : "requests arrive faster than they are completed";
+    reached = lowest.result.growth.is_burst
+                  ? "all requests arrive before the first ones are completed; give a lower --rate or more --requests"
+                  : "requests arrive faster than they are completed; give a lower --rate";
+  } else if (reached.empty() && !counts) {
+    reached = lowest.result.refused.value_or(0) > 0 ? "requests are refused (--admission-limit, -rate, -wait)"
+                                                    : "too few requests to tell; give more --requests";
   }
   const char* const unit = counts ? "clients" : lowest.result.sessions ? "sessions/s" : "requests/s";
   const bool has_slo = !lowest.result.slo.empty();

@@ -63,6 +63,10 @@ ServeRequest Search::request_of(const Unit& unit, std::int64_t units) const {
   return request;
 }
 
+const char* Search::found_what() const {
+  return request_.base.scenario.slo.empty() ? "sustains a load" : "meets the service level";
+}
+
 std::string Search::text_of(const Unit& unit, std::int64_t units) const {
   const auto times = [&](Degrees d) {
     d.replicas *= units;
@@ -197,7 +201,7 @@ std::vector<std::string> Search::explanation(const std::vector<ServingCandidate>
   const auto compare = [&](const std::string& what, const auto& is_one) {
     const auto other = std::find_if(ranked.begin(), ranked.end(), is_one);
     if (other == ranked.end()) {
-      lines.push_back(fmt::format("{}: no deployment meets the service level", what));
+      lines.push_back(fmt::format("{}: no deployment {}", what, found_what()));
     } else {
       lines.push_back(fmt::format("{}: {}, {:.1f} % less", what, other->text, 100 * (1 - other->value / best.value)));
     }
@@ -262,7 +266,7 @@ std::vector<Search::Ranked> Search::ranked_units(std::vector<Tried> all, Serving
   if (request_.front) { plan.front = front_of(std::move(trades)); }
   if (ranked.empty()) {
     plan.nothing = nearest.empty() ? fmt::format("no deployment can run: {}", why)
-                                   : fmt::format("no deployment meets the service level; {}", nearest);
+                                   : fmt::format("no deployment {}; {}", found_what(), nearest);
   }
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const Ranked& a, const Ranked& b) { return is_better(a.candidate, b.candidate); });

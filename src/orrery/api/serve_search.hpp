@@ -74,6 +74,8 @@ class Search {
   [[nodiscard]] ServeRequest request_of(const Unit& unit, std::int64_t units) const;
   [[nodiscard]] Tried tried(const Unit& unit, std::int64_t units) const;
   [[nodiscard]] double value_of(const ServingCandidate& candidate) const;
+  // What no deployment does, for messages.
+  [[nodiscard]] const char* found_what() const;
   [[nodiscard]] std::string text_of(const Unit& unit, std::int64_t units) const;
   void explain_best(const ServingCandidate& best, std::vector<std::string>& lines) const;
   struct Ranked {

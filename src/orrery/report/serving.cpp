@@ -82,7 +82,15 @@ std::string pool_table(const Serving& s) {
                percent(pool.utilisation), percent(pool.prefill_share), fmt::format("{:.1f}", pool.mean_batch),
                percent(pool.kv_peak), percent(pool.kv_mean), grouped(pool.blocks * pool.block_tokens)});
   }
-  return table.text();
+  std::string text = table.text();
+  for (const auto& pool : s.pools) {
+    if (pool.window_blocks == 0) { continue; }
+    text +=
+        wrapped("", fmt::format("KV tokens of the {}: of layers without sliding windows; those with windows take up "
+                                "to {} tokens more for each sequence",
+                                pool.name, grouped(pool.window_blocks * pool.block_tokens)));
+  }
+  return text;
 }
 
 void add_stages(Table& table, const Serving& s, std::string_view place) {

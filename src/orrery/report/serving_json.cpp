@@ -47,25 +47,28 @@ Node of_autoscale(const results::ServingAutoscale& a) {
 Node of_pools(const Serving& s) {
   Node list = config::sequence_node();
   for (const auto& pool : s.pools) {
-    Node json = config::json_object({{"name", pool.name},
-                                     {"engine", pool.engine},
-                                     {"accelerator", pool.accelerator},
-                                     {"plan", pool.plan},
-                                     {"replicas", pool.replicas},
-                                     {"gpus", pool.gpus},
-                                     {"kv_blocks", pool.blocks},
-                                     {"block_tokens", pool.block_tokens},
-                                     {"kv_peak", pool.kv_peak},
-                                     {"kv_mean", pool.kv_mean},
-                                     {"utilisation", pool.utilisation},
-                                     {"prefill_share", pool.prefill_share},
-                                     {"mean_batch", pool.mean_batch},
-                                     {"tokenising", pool.tokenising},
-                                     {"streaming", pool.streaming},
-                                     {"transferring", pool.transferring},
-                                     {"iterations", pool.iterations},
-                                     {"gpu_hours", pool.gpu_hours},
-                                     {"usd", pool.usd}});
+    Node json =
+        config::json_object({{"name", pool.name},
+                             {"engine", pool.engine},
+                             {"accelerator", pool.accelerator},
+                             {"plan", pool.plan},
+                             {"replicas", pool.replicas},
+                             {"gpus", pool.gpus},
+                             {"kv_blocks", pool.blocks},
+                             {"block_tokens", pool.block_tokens},
+                             {"window_blocks_per_sequence", pool.window_blocks},
+                             {"longest_request_tokens", pool.longest ? JsonValue(*pool.longest) : JsonValue(nullptr)},
+                             {"kv_peak", pool.kv_peak},
+                             {"kv_mean", pool.kv_mean},
+                             {"utilisation", pool.utilisation},
+                             {"prefill_share", pool.prefill_share},
+                             {"mean_batch", pool.mean_batch},
+                             {"tokenising", pool.tokenising},
+                             {"streaming", pool.streaming},
+                             {"transferring", pool.transferring},
+                             {"iterations", pool.iterations},
+                             {"gpu_hours", pool.gpu_hours},
+                             {"usd", pool.usd}});
     if (pool.autoscale) { config::add(json, "autoscale", of_autoscale(*pool.autoscale)); }
     append(list, std::move(json));
   }

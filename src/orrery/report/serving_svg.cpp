@@ -94,7 +94,8 @@ std::string serving_curve_svg(const results::ServingCurve& curve) {
   draw_panels(svg, panels, loads, x, kFrame, curve.axis == "rate" ? "load in requests per second" : "load in clients");
   if (curve.best) {
     const double best = x.at(loads[*curve.best]);
-    svg.text(best - 60.0, kFrame.top - 24.0, "highest load within the SLO");
+    const bool has_slo = !curve.points[*curve.best].result.slo.empty();
+    svg.text(best - 60.0, kFrame.top - 24.0, has_slo ? "highest load within the SLO" : "highest sustained load");
     for (std::size_t i = 0; i < panels.size(); ++i) {
       const double top = kFrame.top + kFrame.pitch * static_cast<double>(i);
       svg.line(best, top, best, top + kFrame.height);

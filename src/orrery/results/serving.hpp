@@ -59,12 +59,15 @@ struct ServingPool {
   std::int64_t replicas = 1, gpus = 1;
   std::int64_t redundant_experts = 0;         // extra copies of experts of a layer
   std::int64_t blocks = 0, block_tokens = 1;  // of the cache of one engine
-  std::int64_t longest = 0;                   // tokens of the longest request for which a rank has room
-  std::int64_t max_sequences = 0;             // of a rank of attention dp, that run at a time
-  double memory_use = 0;                      // part of memory, as the engine has it
-  double kv_peak = 0, kv_mean = 0;            // part of the cache
-  double utilisation = 0;                     // part of the time in which an iteration runs
-  double prefill_share = 0;                   // of that, iterations with parts of prompts
+  // Tokens of the longest request that the engine accepts; none: any. Blocks of one sequence for layers with sliding
+  // windows, at most, besides those of its positions; 0: all positions are kept.
+  std::optional<std::int64_t> longest;
+  std::int64_t window_blocks = 0;
+  std::int64_t max_sequences = 0;   // of a rank of attention dp, that run at a time
+  double memory_use = 0;            // part of memory, as the engine has it
+  double kv_peak = 0, kv_mean = 0;  // part of the cache
+  double utilisation = 0;           // part of the time in which an iteration runs
+  double prefill_share = 0;         // of that, iterations with parts of prompts
   double mean_batch = 0;
   double tokenising = 0, streaming = 0;  // part of the time in which an engine's server does so
   double transferring = 0;               // in which its links send or receive keys and values of requests

@@ -121,7 +121,9 @@ Result<void> BuiltPool::finish() {
       return fail({{}, 0, 0, "--preemption"},
                   fmt::format("swap needs host memory, and cluster {} states none", quote(inputs_.cluster.name)));
     }
-    shape_.swap_token = ticks_of(memory_.kv_per_token / tier.rate());
+    const bool frees = shape_.windows.groups > 0;
+    shape_.swap_token = ticks_of((frees ? memory_.kv_without_windows : memory_.kv_per_token) / tier.rate());
+    if (frees) { shape_.swap_window_token = ticks_of(memory_.kv_in_windows / tier.rate()); }
   }
   return {};
 }
@@ -201,7 +203,8 @@ results::ServingPool BuiltPool::described() const {
   pool.redundant_experts = redundant_experts_;
   pool.blocks = shape_.blocks;
   pool.block_tokens = inputs_.settings.block_tokens;
-  pool.longest = rank_tokens(inputs_.settings, shape_);
+  pool.longest = accepted_tokens();
+  pool.window_blocks = shape_.windows.groups * shape_.windows.most;
   pool.max_sequences = inputs_.settings.max_sequences;
   pool.memory_use = inputs_.settings.memory_use;
   std::vector<std::string> parts = {fmt::format("tp {}", d.tp)};
@@ -359,9 +362,11 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
     list.emplace_back("a cache for each rank of data-parallel attention (the ranks of an engine share one)");
   }
   if (deployment.model.sliding_window > 0) {
-    const bool frees = deployment.pools.front()->shape().window_blocks > 0;
-    list.emplace_back(frees ? "memory that the part of a prompt takes behind sliding windows until its iteration ends"
-                            : "eviction behind sliding windows: the cache keeps all positions of a sequence");
+    const bool frees = deployment.pools.front()->shape().windows.groups > 0;
+    list.push_back(frees ? fmt::format("memory that the part of a prompt takes behind sliding windows until its "
+                                       "iteration ends (up to {:.0f} % of the cache)",
+                                       100.0 * deployment.pools.front()->part_of_prompts())
+                         : "eviction behind sliding windows: the cache keeps all positions of a sequence");
   }
   if (deployment.model.has_experts()) { list.emplace_back("skewed routing of experts (0 to 30 % of decode)"); }
   if (deployment.pools.size() > 1) {

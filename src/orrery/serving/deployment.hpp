@@ -56,6 +56,10 @@ class BuiltPool {
   // Copies of experts that the ranks of an engine hold, besides one each.
   [[nodiscard]] std::int64_t redundant_experts() const { return redundant_experts_; }
   [[nodiscard]] std::optional<EngineLimits> limits() const { return engine_limits(inputs_.settings, shape_); }
+  // Of sequences that all layers keep: where memory behind windows is freed, fewer than the blocks have.
+  [[nodiscard]] double whole_positions() const;
+  // Of the cache, that layers with windows keep of the prompts of an iteration until it ends.
+  [[nodiscard]] double part_of_prompts() const;
   void set_replicas(std::int64_t replicas) { inputs_.degrees.replicas = replicas; }
 
  private:
@@ -66,6 +70,7 @@ class BuiltPool {
   Result<void> settle_memory_use();
   Bytes reserve_states(Bytes room);
   Bytes token_in_blocks();
+  [[nodiscard]] std::optional<std::int64_t> accepted_tokens() const;
   Result<void> add_cache();
   void place_experts();
   [[nodiscard]] Diagnostic in_terms_of_pool(Diagnostic problem) const;
@@ -77,6 +82,7 @@ class BuiltPool {
   std::unique_ptr<ProgramPrice> price_;
   std::int64_t redundant_experts_ = 0;
   EngineMemory memory_;
+  Bytes block_token_;                 // keys and values of a token for which blocks are counted
   std::int64_t asked_sequences_ = 0;  // more than run at a time: no room for their states
   EngineShape shape_;
 };

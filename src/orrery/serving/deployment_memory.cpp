@@ -1,5 +1,6 @@
 // What weights, activations, recurrent states and the cache take of the memory of an engine's accelerators.
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -44,15 +45,43 @@ Bytes BuiltPool::reserve_states(Bytes room) {
 }
 
 // Keys and values of a token for which blocks are counted. Where memory behind sliding windows is freed, those of the
-// other layers: a sequence's windows take a constant number of blocks more, one of which may be partly filled.
+// layers without windows. Layers with windows are in groups of as many layers, the last of which may be partly empty
+// (vLLM), and a window touches one block more than it fills.
 Bytes BuiltPool::token_in_blocks() {
   const bool has_tiers = std::any_of(inputs_.tiers.begin(), inputs_.tiers.end(),
                                      [](const PoolInputs::Tier& tier) { return tier.size > Bytes(0); });
   const bool frees = inputs_.settings.frees_windows && !inputs_.sends && !has_tiers;
-  if (!frees || memory_.window == 0 || !(memory_.kv_without_windows > Bytes(0))) { return memory_.kv_per_token; }
-  shape_.window_blocks = ceil_div(memory_.window, inputs_.settings.block_tokens) + 1;
-  shape_.window_part = memory_.kv_in_windows / memory_.kv_without_windows;
+  if (!frees || memory_.window == 0) { return memory_.kv_per_token; }
+  WindowShape& windows = shape_.windows;
+  windows.most = ceil_div(memory_.window, inputs_.settings.block_tokens) + 1;
+  if (!(memory_.kv_without_windows > Bytes(0))) {
+    windows.whole = 0;
+    windows.groups = 1;
+    return memory_.kv_in_windows;
+  }
+  constexpr double kRounding = 1e-9;
+  windows.groups = static_cast<std::int64_t>(std::ceil(memory_.kv_in_windows / memory_.kv_without_windows - kRounding));
   return memory_.kv_without_windows;
+}
+
+double BuiltPool::whole_positions() const {
+  return real(shape_.blocks * inputs_.settings.block_tokens) * (block_token_ / memory_.kv_per_token);
+}
+
+double BuiltPool::part_of_prompts() const {
+  const EngineSettings& settings = inputs_.settings;
+  const std::int64_t blocks = shape_.windows.groups * ceil_div(settings.max_batched_tokens, settings.block_tokens);
+  return std::min(1.0, real(blocks * shape_.ranks) / real(shape_.blocks));
+}
+
+// vLLM starts only with room for a part of a prompt behind a window, for every group of layers with windows.
+std::optional<std::int64_t> BuiltPool::accepted_tokens() const {
+  if (shape_.windows.groups == 0) { return rank_tokens(inputs_.settings, shape_); }
+  EngineShape at_start = shape_;
+  const EngineSettings& settings = inputs_.settings;
+  const std::int64_t positions = memory_.window - 1 + settings.max_batched_tokens;
+  at_start.windows.most = ceil_div(positions, settings.block_tokens) + 1;
+  return rank_tokens(settings, at_start);
 }
 
 // Blocks in the memory that weights and activations leave.
@@ -74,7 +103,8 @@ Result<void> BuiltPool::add_cache() {
   const Bytes taken = memory_.weights + activations + kContext;
   const Bytes usable = in.settings.memory_of_free ? all : in.settings.memory_use * all;
   Bytes left = (in.settings.memory_of_free ? in.settings.memory_use : 1.0) * (usable - taken);
-  const Bytes block = static_cast<double>(in.settings.block_tokens) * token_in_blocks();
+  block_token_ = token_in_blocks();
+  const Bytes block = static_cast<double>(in.settings.block_tokens) * block_token_;
   if (memory_.state > Bytes(0) && left > Bytes(0)) {
     const Bytes blocks = real(in.settings.blocks) / real(ranks) * block;  // that are given
     left -= reserve_states(in.settings.blocks > 0 ? left - blocks : 0.5 * left);
@@ -111,6 +141,17 @@ std::vector<std::string> BuiltPool::memory_warnings() const {
     list.push_back(fmt::format("the {} runs {} at a time, as many as have room for {} of state each; {} were asked for",
                                inputs_.name, counted(settings.max_sequences, "sequence"),
                                config::format_bytes(memory_.state), grouped(asked_sequences_)));
+  }
+  const bool keeps_all = shape_.windows.groups == 0 && memory_.window > 0;
+  if (settings.frees_windows && keeps_all && !inputs_.sends) {
+    const double more = memory_.kv_per_token / memory_.kv_without_windows;
+    list.push_back(
+        fmt::format("with tiers of the cache, layers with sliding windows keep all positions{}: --host-cache 0 and "
+                    "--remote-cache 0 "
+                    "free the memory behind the windows",
+                    memory_.kv_without_windows > Bytes(0)
+                        ? fmt::format(", so that long sequences take {:.1f} times the memory", more)
+                        : ""));
   }
   if (!settings.memory_is_static || settings.memory_of_free) { return list; }
   const Bytes rest = (1.0 - settings.memory_use) * inputs_.cluster.accelerator.memory;

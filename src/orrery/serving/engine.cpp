@@ -22,9 +22,9 @@ std::vector<std::int64_t> tier_blocks(const EngineShape& shape, const Workload& 
 
 }  // namespace
 
-std::int64_t rank_tokens(const EngineSettings& settings, const EngineShape& shape) {
-  const auto windows = static_cast<std::int64_t>(std::ceil(real(shape.window_blocks) * shape.window_part));
-  return std::max<std::int64_t>(0, shape.blocks / shape.ranks - windows) * settings.block_tokens;
+std::optional<std::int64_t> rank_tokens(const EngineSettings& settings, const EngineShape& shape) {
+  const auto blocks = shape.windows.largest(shape.blocks / shape.ranks);
+  return blocks ? std::optional(*blocks * settings.block_tokens) : std::nullopt;
 }
 
 std::optional<EngineLimits> engine_limits(const EngineSettings& settings, const EngineShape& shape) {
@@ -51,7 +51,7 @@ Engine::Engine(const EngineSettings& settings, const EngineShape& shape, StepPri
       phases_(static_cast<std::size_t>(settings.block_tokens)),
       prefixes_(settings.prefix_cache ? workload.number_of_ids() : 0, tier_blocks(shape, workload)),
       is_end_(settings.prefix_cache ? workload.number_of_ids() : 0),
-      unit_blocks_(blocks_of(workload.block_tokens)) {
+      unit_blocks_(ceil_div(workload.block_tokens, settings.block_tokens)) {
   ORRERY_ASSERT(shape.tiers.size() <= kTiers);
   links_.assign(shape.tiers.size(), std::vector<Ticks>(static_cast<std::size_t>(shape.ranks), 0));
   if (!shape.tiers.empty()) { arrives_ = Paged<Ticks>(is_end_.size()); }
@@ -75,16 +75,14 @@ std::int64_t Engine::needed_blocks(const Request& request) const {
 // Whole blocks of the prefix cache take whole blocks of the engine.
 std::int64_t Engine::whole_blocks(const Request& request) const {
   const std::int64_t tokens = request.input + outputs_of(request), size = workload_.block_tokens;
-  if (!settings_.prefix_cache || request.blocks == 0 || size == 0) { return own_blocks(request, tokens); }
+  if (!settings_.prefix_cache || request.blocks == 0 || size == 0) { return blocks_of(tokens); }
   const std::int64_t units = std::min<std::int64_t>(request.blocks, request.input / size);
-  return units * unit_blocks_ + own_blocks(request, tokens - units * size);
+  return units * unit_blocks_ + blocks_of(tokens - units * size);
 }
 
-// As many as it will need, from the beginning: engines take them as it grows, up to the window.
-std::int64_t Engine::window_blocks(const Request& request) const {
-  if (shape_.window_blocks == 0) { return 0; }
-  const std::int64_t most = std::min(blocks_of(request.input + outputs_of(request)), shape_.window_blocks);
-  return static_cast<std::int64_t>(std::ceil(real(most) * shape_.window_part));
+Ticks Engine::swap_time(std::int64_t positions) const {
+  return saturated_sum(saturated_product(positions, shape_.swap_token),
+                       saturated_product(std::min(positions, window_tokens()), shape_.swap_window_token));
 }
 
 void Engine::note_blocks(Ticks now) {
@@ -246,7 +244,7 @@ void Engine::note_tokens(std::int64_t without_memory) {
 // A batch starts when all of the one before have ended. Whole prompts, in one iteration.
 void Engine::plan_static(Ticks now) {
   if (static_alive_ == 0) {
-    decodes_ = contexts_ = windows_ = ungenerated_ = 0;
+    decodes_ = contexts_ = ungenerated_ = 0;
     std::fill(phases_.begin(), phases_.end(), 0);
     while (!waiting_.empty() && running() < most_running()) {
       const Waiting head = waiting_.front();
@@ -254,7 +252,7 @@ void Engine::plan_static(Ticks now) {
       Offer offer;
       offer.hit_tokens = head.retrieved;
       offer.tokens = request.input - head.retrieved;
-      offer.own_blocks = own_blocks(request, request.input + request.output - 1);
+      offer.own_blocks = blocks_of(request.input + request.output - 1);
       if (offer.own_blocks > available()) { break; }
       waiting_.pop_front();
       waiting_tokens_ -= tokens_of(head);
@@ -306,6 +304,7 @@ void Engine::start_decodes(Ticks now, bool once) {
   while (!is_here(finishes_.top().slot, finishes_.top().admission)) { finishes_.pop(); }
   std::int64_t most = finishes_.top().step - step_;
   most = std::min(most, (line_.last - contexts) / decodes_ + 1);
+  if (!window_ends_.empty()) { most = std::min(most, window_ends_.top().step - step_); }
   if (settings_.scheduler != Scheduler::static_batch) { most = steps_without_shortage(most); }
   if (wait_left_ > 0) { most = std::min(most, wait_left_); }
   if (!unseen_.empty()) { most = std::min(most, std::max<std::int64_t>(1, to_next_look(0))); }
@@ -331,8 +330,10 @@ std::int64_t Engine::steps_on_clock(std::int64_t most) const {
 // Decode steps, at most `most`, for which free blocks suffice. The next one always has its blocks.
 std::int64_t Engine::steps_without_shortage(std::int64_t most) const {
   const std::int64_t size = settings_.block_tokens, free = available();
-  const std::int64_t cycles = decodes_ > 0 ? std::max<std::int64_t>(0, free / decodes_ - 1) : 0;
-  std::int64_t steps = std::min(most, cycles * size), left = free - cycles * decodes_;
+  const std::int64_t of_cycle = cycle_blocks();
+  if (of_cycle == 0 && decodes_ > 0) { return most; }
+  const std::int64_t cycles = decodes_ > 0 ? std::max<std::int64_t>(0, free / of_cycle - 1) : 0;
+  std::int64_t steps = std::min(most, cycles * size), left = free - cycles * of_cycle;
   if (steps == most) { return most; }
   while (steps < most && growing(step_ + steps) <= left) {
     left -= growing(step_ + steps);
@@ -366,7 +367,7 @@ void Engine::shorten(Ticks now) {
 std::int64_t Engine::grown_blocks(std::int64_t steps) const {
   if (settings_.scheduler == Scheduler::static_batch) { return 0; }
   const std::int64_t size = settings_.block_tokens;
-  std::int64_t grown = steps / size * decodes_;
+  std::int64_t grown = steps / size * cycle_blocks();
   for (std::int64_t i = steps / size * size; i < steps; ++i) { grown += growing(step_ + i); }
   return grown;
 }
@@ -379,6 +380,8 @@ void Engine::commit_decodes(std::int64_t steps) {
   take_blocks(grown_blocks(steps));
   step_ += steps;
   contexts_ += steps * decodes_;
+  window_positions_ += steps * windowed_;
+  end_windows();
   totals_.generated += steps * (settings_.scheduler == Scheduler::static_batch ? static_alive_ : decodes_);
 }
 
@@ -479,9 +482,9 @@ void Engine::join(std::uint32_t slot) {
   ++decodes_;
   contexts_ += s.computed;
   shared_ += s.shared;
-  windows_ += window_blocks(request_of(s));
   ungenerated_ += s.joined + outputs_left(s);
-  ++phases_[static_cast<std::size_t>(phase_of(s))];
+  phases_[static_cast<std::size_t>(phase_of(s))] += shape_.windows.whole;
+  if (shape_.windows.groups > 0 && settings_.scheduler != Scheduler::static_batch) { begin_window(slot); }
   finishes_.push({s.joined + outputs_left(s), s.admission, slot});
 }
 
@@ -501,7 +504,7 @@ void Engine::leave(std::uint32_t slot) {
   }
   if (shape_.prefill_only && s.generated < workload_.requests[static_cast<std::size_t>(s.request)].output) {
     s.alive = false;
-    s.blocks = own_blocks(request_of(s), context_of(s) - s.shared);
+    s.blocks = blocks_of(context_of(s) - s.shared);
     sending_blocks_ += s.blocks;
     sending_.emplace(s.request, slot);
   } else {
@@ -520,11 +523,50 @@ void Engine::sent(std::int64_t request, Ticks now) {
   settled_ = false;
 }
 
-void Engine::stop_decoding(const Sequence& s) {
-  --phases_[static_cast<std::size_t>(phase_of(s))];
+// Its windows take blocks with every `block_tokens` positions, until they are as long as they can be.
+void Engine::begin_window(std::uint32_t slot) {
+  Sequence& s = slots_[slot];
+  const std::int64_t positions = s.joined_context - s.shared;
+  s.is_windowed = positions < window_tokens();
+  if (!s.is_windowed) {
+    ++past_windows_;
+    return;
+  }
+  ++windowed_;
+  window_positions_ += positions;
+  phases_[static_cast<std::size_t>(phase_of(s))] += shape_.windows.groups;
+  window_ends_.push({s.joined + window_tokens() - positions, s.admission, slot});
+}
+
+void Engine::end_windows() {
+  const auto is_current = [&](const Finish& end) {
+    return is_here(end.slot, end.admission) && slots_[end.slot].is_windowed;
+  };
+  while (!window_ends_.empty() && (window_ends_.top().step <= step_ || !is_current(window_ends_.top()))) {
+    const Finish end = window_ends_.top();
+    window_ends_.pop();
+    if (!is_current(end)) { continue; }
+    Sequence& s = slots_[end.slot];
+    s.is_windowed = false;
+    --windowed_;
+    ++past_windows_;
+    window_positions_ -= window_tokens();
+    phases_[static_cast<std::size_t>(phase_of(s))] -= shape_.windows.groups;
+  }
+}
+
+void Engine::stop_decoding(Sequence& s) {
+  phases_[static_cast<std::size_t>(phase_of(s))] -= shape_.windows.whole;
+  if (s.is_windowed) {
+    s.is_windowed = false;
+    --windowed_;
+    window_positions_ -= context_of(s) - s.shared;
+    phases_[static_cast<std::size_t>(phase_of(s))] -= shape_.windows.groups;
+  } else if (shape_.windows.groups > 0) {
+    --past_windows_;
+  }
   contexts_ -= context_of(s);
   shared_ -= s.shared;
-  windows_ -= window_blocks(request_of(s));
   ungenerated_ -= s.joined + outputs_left(s);
   --decodes_;
 }
@@ -532,7 +574,7 @@ void Engine::stop_decoding(const Sequence& s) {
 std::int64_t Engine::release(Sequence& s) {
   const Request& request = workload_.requests[static_cast<std::size_t>(s.request)];
   if (settings_.scheduler != Scheduler::static_batch && s.decodes) {
-    s.blocks = own_blocks(request, context_of(s) - s.shared);  // grown while decoding
+    s.blocks = blocks_of(context_of(s) - s.shared);  // grown while decoding
   }
   used_ -= s.blocks;
   committed_ -= whole_blocks(request);

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "orrery/core/integers.hpp"
 #include "orrery/serving/engine_settings.hpp"
 #include "orrery/serving/headroom.hpp"
 #include "orrery/serving/left_blocks.hpp"
@@ -72,13 +73,27 @@ struct EngineTotals {
 
 enum class Jumps : std::uint8_t { aggregated, stepped };
 
+// Memory behind sliding windows that is freed: `n` blocks of a sequence's positions take `whole * n + groups * min(n,
+// most)` blocks of the cache.
+struct WindowShape {
+  std::int64_t whole = 1;   // 0: all layers have a window
+  std::int64_t groups = 0;  // of layers with a window, each of as many layers as a block has; 0: none, or none is freed
+  std::int64_t most = 0;    // blocks that a window touches
+
+  [[nodiscard]] std::int64_t blocks(std::int64_t n) const { return whole * n + groups * std::min(n, most); }
+  // The largest n for which `blocks` suffice; none: any.
+  [[nodiscard]] std::optional<std::int64_t> largest(std::int64_t blocks) const {
+    const std::int64_t inside = blocks / (whole + groups);
+    if (inside <= most || groups == 0) { return inside; }
+    if (whole == 0) { return std::nullopt; }
+    return (blocks - groups * most) / whole;
+  }
+};
+
 // What an engine consists of, besides its settings.
 struct EngineShape {
   std::int64_t blocks = 0;  // of the cache, all ranks together
-  // Of layers with sliding windows, whose memory behind the window is freed: blocks of a sequence at most, and what one
-  // of them takes relative to a block of the other layers. 0: no such layers, or all positions are kept.
-  std::int64_t window_blocks = 0;
-  double window_part = 0;
+  WindowShape windows;
   std::int64_t ranks = 1;            // of data-parallel attention: each has a token budget and sequences of its own
   std::int64_t micro_batches = 1;    // in flight, one for each pipeline stage: each has a token budget of its own
   Ticks step_host = 0;               // of an iteration with parts of prompts
@@ -88,6 +103,7 @@ struct EngineShape {
   Ticks token_host = 0;              // of the server for a token, one after the other, while the engine runs on
   std::vector<CacheTier> tiers;      // at most kTiers
   Ticks swap_token = 0;              // to copy the keys and values of a token to the host, or back
+  Ticks swap_window_token = 0;       // the same of layers whose windows are freed, besides; swap_token has the others
   Jumps jumps = Jumps::aggregated;
   bool prefill_only = false;  // of a disaggregated pool: a request leaves with its first token
   Ticks transfer_host = 0;    // for each prompt that a rank sends to another engine, before the next iteration
@@ -99,8 +115,8 @@ struct EngineShape {
   return settings.max_batched_tokens * shape.ranks * shape.micro_batches;
 }
 
-// Of the longest request for which a rank has room.
-[[nodiscard]] std::int64_t rank_tokens(const EngineSettings& settings, const EngineShape& shape);
+// Of the longest request for which a rank has room; none: any.
+[[nodiscard]] std::optional<std::int64_t> rank_tokens(const EngineSettings& settings, const EngineShape& shape);
 
 // None: runs with other limits differ, however far away they are.
 [[nodiscard]] std::optional<EngineLimits> engine_limits(const EngineSettings& settings, const EngineShape& shape);
@@ -147,7 +163,7 @@ class Engine {
   // Blocks of a request at its end; a rank of which the cache has fewer can never run it.
   [[nodiscard]] std::int64_t needed_blocks(const Request& request) const;
   [[nodiscard]] std::int64_t rank_blocks() const { return shape_.blocks / shape_.ranks; }
-  [[nodiscard]] std::int64_t rank_tokens() const { return serving::rank_tokens(settings_, shape_); }
+  [[nodiscard]] std::int64_t rank_tokens() const { return serving::rank_tokens(settings_, shape_).value_or(0); }
 
   [[nodiscard]] std::int64_t outstanding() const { return running() + waiting() + coming(); }
   // Requests that have a place, and whose keys and values have not come yet.
@@ -193,6 +209,7 @@ class Engine {
     std::int64_t shared = 0;                      // positions in blocks of the prefix cache
     std::uint64_t admission = 0;
     bool alive = false, decodes = false;
+    bool is_windowed = false;         // decodes, and its windows still grow
     std::int64_t coming_outputs = 0;  // what it counts in coming_outputs_
   };
   struct Finish {
@@ -211,17 +228,11 @@ class Engine {
   [[nodiscard]] std::int64_t running() const { return decodes_ + static_cast<std::int64_t>(prefilling_.size()); }
   [[nodiscard]] std::int64_t available() const { return shape_.blocks - used_; }
   [[nodiscard]] std::int64_t most_running() const { return settings_.max_sequences * shape_.ranks; }
+  // For `tokens` positions of a sequence's own.
   [[nodiscard]] std::int64_t blocks_of(std::int64_t tokens) const {
-    return tokens <= 0 ? 0 : (tokens + settings_.block_tokens - 1) / settings_.block_tokens;
+    return tokens <= 0 ? 0 : shape_.windows.blocks(ceil_div(tokens, settings_.block_tokens));
   }
-  // Of its own, for `tokens` positions, with those of layers with sliding windows.
-  [[nodiscard]] std::int64_t own_blocks(const Request& request, std::int64_t tokens) const {
-    return blocks_of(tokens) + window_blocks(request);
-  }
-  [[nodiscard]] std::int64_t window_blocks(const Request& request) const;
-  [[nodiscard]] const Request& request_of(const Sequence& s) const {
-    return workload_.requests[static_cast<std::size_t>(s.request)];
-  }
+  [[nodiscard]] Ticks swap_time(std::int64_t positions) const;
   [[nodiscard]] std::int64_t context_of(const Sequence& s) const { return s.joined_context + step_ - s.joined; }
   [[nodiscard]] std::int64_t phase_of(const Sequence& s) const;
   [[nodiscard]] std::int64_t generated_by(const Sequence& s) const {
@@ -237,8 +248,15 @@ class Engine {
   [[nodiscard]] std::int64_t outputs_left(const Sequence& s) const {
     return workload_.requests[static_cast<std::size_t>(s.request)].output - s.generated;
   }
-  // Sequences that need a new block in the decode step `step`.
+  // Blocks that decoding sequences need in the decode step `step`.
   [[nodiscard]] std::int64_t growing(std::int64_t step) const;
+  // Of as many decode steps as a block has tokens.
+  [[nodiscard]] std::int64_t cycle_blocks() const {
+    return shape_.windows.whole * decodes_ + shape_.windows.groups * windowed_;
+  }
+  [[nodiscard]] std::int64_t window_tokens() const { return shape_.windows.most * settings_.block_tokens; }
+  void begin_window(std::uint32_t slot);
+  void end_windows();
   [[nodiscard]] bool is_here(std::uint32_t slot, std::uint64_t admission) const {
     return slots_[slot].alive && slots_[slot].admission == admission;
   }
@@ -326,7 +344,7 @@ class Engine {
   void finish_chunks();
   void join(std::uint32_t slot);
   void leave(std::uint32_t slot);
-  void stop_decoding(const Sequence& sequence);
+  void stop_decoding(Sequence& sequence);
   // engine_branches.cpp
   void queue_branches();
   void end_branch(std::int64_t sequence);
@@ -363,7 +381,8 @@ class Engine {
   std::vector<std::uint32_t> received_;                     // slots that join the next iteration
   std::vector<Placed> placed_;
   std::priority_queue<Finish, std::vector<Finish>, std::greater<>> finishes_;
-  std::vector<std::int64_t> phases_;  // [block_tokens]: decoding sequences by the step, modulo, that needs a block
+  std::priority_queue<Finish, std::vector<Finish>, std::greater<>> window_ends_;  // from which windows do not grow
+  std::vector<std::int64_t> phases_;  // [block_tokens]: blocks that decode steps need, by the step, modulo
   PrefixCache prefixes_;
   LeftBlocks left_;
   RemoteStore* store_ = nullptr;
@@ -375,11 +394,12 @@ class Engine {
   std::vector<bool> is_end_;               // [block id]: a prompt that was computed ends in this partial block
   std::int64_t unit_blocks_ = 1;           // engine blocks of a block of the prefix cache
 
-  std::int64_t step_ = 0;            // decode steps so far
-  std::int64_t decodes_ = 0;         // sequences that decode (in a static batch: that began)
-  std::int64_t contexts_ = 0;        // sum of their positions in the cache
-  std::int64_t shared_ = 0;          // of these, in blocks of the prefix cache
-  std::int64_t windows_ = 0;         // blocks of decoding sequences' windows
+  std::int64_t step_ = 0;      // decode steps so far
+  std::int64_t decodes_ = 0;   // sequences that decode (in a static batch: that began)
+  std::int64_t contexts_ = 0;  // sum of their positions in the cache
+  std::int64_t shared_ = 0;    // of these, in blocks of the prefix cache
+  // Decoding sequences whose windows still grow, and their positions; those whose windows do not.
+  std::int64_t windowed_ = 0, window_positions_ = 0, past_windows_ = 0;
   std::int64_t used_ = 0;            // blocks that running sequences hold, and requests that load
   std::int64_t committed_ = 0;       // blocks of prompts and outputs of these
   std::int64_t coming_blocks_ = 0;   // of sequences that come

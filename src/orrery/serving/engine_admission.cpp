@@ -57,7 +57,7 @@ Engine::Offer Engine::offer_of(const Waiting& waiting, std::int64_t budget) cons
     offer.tokens = planned_.empty() ? left : 0;  // a prompt longer than the budget runs alone
   }
   const std::int64_t end = settings_.reserve == Reserve::chunk ? known + offer.tokens : target;
-  offer.own_blocks = own_blocks(request, end - offer.units * workload_.block_tokens);
+  offer.own_blocks = blocks_of(end - offer.units * workload_.block_tokens);
   return offer;
 }
 
@@ -110,7 +110,10 @@ std::int64_t Engine::free_after(const Waiting& waiting, const Offer& offer) cons
 // Positions that are not in use, those in partly filled blocks included. Unlike the number of free blocks it falls with
 // every decode step, so that a request that does not fit cannot fit before another one ends.
 std::int64_t Engine::free_positions() const {
-  std::int64_t own = contexts_ - shared_ + (windows_ + sending_blocks_ + coming_blocks_) * settings_.block_tokens;
+  const WindowShape& windows = shape_.windows;
+  std::int64_t own = windows.whole * (contexts_ - shared_) +
+                     windows.groups * (window_positions_ + past_windows_ * window_tokens()) +
+                     (sending_blocks_ + coming_blocks_) * settings_.block_tokens;
   for (const std::uint32_t slot : prefilling_) { own += slots_[slot].blocks * settings_.block_tokens; }
   return (shape_.blocks - prefixes_.held() * unit_blocks_) * settings_.block_tokens - own;
 }
@@ -176,7 +179,7 @@ void Engine::admit(const Waiting& waiting, const Offer& offer, Ticks now) {
     outcome.cached_blocks = found_blocks(request, offer);
   }
   if (waiting.kept > 0 && shape_.swap_token > 0) {  // it was copied to the host
-    swaps_ = saturated_sum(swaps_, saturated_product(waiting.kept, shape_.swap_token));
+    swaps_ = saturated_sum(swaps_, swap_time(waiting.kept));
   }
   admitted_.push_back({slot, slots_[slot].admission});
   prefilling_.push_back(slot);
@@ -302,7 +305,7 @@ Engine::Continued Engine::continue_prompts(std::int64_t budget) {
     Sequence& s = slots_[slot];
     std::int64_t tokens = std::min({s.target - s.computed, result.budget, settings_.max_batched_tokens});
     if (settings_.long_prefill_threshold > 0) { tokens = std::min(tokens, settings_.long_prefill_threshold); }
-    const std::int64_t need = own_blocks(request_of(s), s.computed + tokens - s.shared) - s.blocks;
+    const std::int64_t need = blocks_of(s.computed + tokens - s.shared) - s.blocks;
     leaves_free(available() - need);
     bool stays = true;
     while (need > available() && stays) {
@@ -365,7 +368,7 @@ void Engine::preempt_last() {
   const bool swaps = settings_.preemption == Preemption::swap && s.decodes;
   if (swaps) {
     waiting.kept = context;
-    swaps_ = saturated_sum(swaps_, saturated_product(context, shape_.swap_token));
+    swaps_ = saturated_sum(swaps_, swap_time(context));
   } else {
     outcome.recomputed += context;
   }
@@ -379,7 +382,7 @@ void Engine::preempt_last() {
   }
   const std::int64_t free = available() - prefixes_.idle() * unit_blocks_;
   const std::int64_t own = release(s);
-  const bool stays = settings_.prefix_cache && !swaps;
+  const bool stays = settings_.prefix_cache && !swaps && shape_.windows.whole > 0;
   const std::int64_t whole = stays ? std::max<std::int64_t>(0, context - s.shared) / settings_.block_tokens : 0;
   const std::int64_t rest = own - whole;  // not whole: freed before
   left_.free(rest);

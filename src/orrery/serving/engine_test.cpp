@@ -84,9 +84,11 @@ RandomCase random_case(std::int64_t branches) {
   const std::int64_t later = (options.turns - 1) * (options.output + options.turn_input);
   const std::int64_t longest = options.input + options.output + later + 2 * s.block_tokens;
   c.fleet.shape.blocks = (longest * *rc::gen::inRange<std::int64_t>(1, 4)) / s.block_tokens + 4;
-  c.fleet.shape.window_blocks = *rc::gen::element<std::int64_t>(0, 0, 1, 4);
-  c.fleet.shape.window_part = *rc::gen::element(0.4, 1.0, 2.5);
-  if (c.fleet.shape.window_blocks > 0) { c.fleet.shape.blocks += 10; }
+  if (*rc::gen::arbitrary<bool>()) {
+    c.fleet.shape.windows = {*rc::gen::element<std::int64_t>(1, 1, 0), *rc::gen::inRange<std::int64_t>(1, 7),
+                             *rc::gen::inRange<std::int64_t>(1, 6)};
+    c.fleet.shape.blocks += c.fleet.shape.windows.groups * c.fleet.shape.windows.most;
+  }
   for (std::int64_t tiers = *rc::gen::element<std::int64_t>(0, 1, 2); tiers > 0; --tiers) {
     c.fleet.shape.tiers.push_back({*rc::gen::element<std::int64_t>(0, 40, 1000, 1'000'000),
                                    *rc::gen::element<Ticks>(0, 5000, ticks_of(Seconds(0.5e-3))),
