@@ -227,7 +227,10 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
   fleet.max_batched_tokens = best.max_batched_tokens;
   fleet.max_sequences = best.max_sequences;
   fleet.stream_interval = best.stream_interval;
-  fleet.memory_use = best.memory_use;
+  if (best.memory_use > 0.0) {
+    fleet.engine.memory_use = best.result.pools.back().memory_use;
+    if (fleet.prefill) { fleet.prefill->memory_use = best.result.pools.front().memory_use; }
+  }
   fleet.longest = longest_request(best, node.longest);
   fleet.weights = weights_of(s, best.result);
   if (s.precision == hardware::Precision::fp8 && !s.weight_format) { fleet.quantization = "fp8"; }

@@ -251,6 +251,9 @@ Result<ServingPlan> Search::run() {
     plan.not_searched.emplace_back("pools for prefill and decode (branches share the prompt on one engine)");
   }
   const serving::Scenario& own = request_.base.scenario;
+  if (model().has_experts() && inputs_.stack().name == "sglang") {
+    plan.not_searched.emplace_back("all-to-all of experts with DeepEP (--stack sglang-deepep)");
+  }
   if (own.tp > 1 || own.pp > 1 || own.ep > 1 || own.attention_dp > 1 || own.replicas || own.disaggregated()) {
     plan.not_searched.emplace_back("the scenario's own degrees and engines alone (--tp, --pp restrict the search)");
   }

@@ -260,6 +260,21 @@ void warn_of_sessions(results::Serving& result, const serving::Deployment& deplo
       "the trace has sessions and no block_ids: no request finds earlier turns in the prefix cache");
 }
 
+// Clients of a closed loop whose requests all take equally long stay in lockstep: their prompts wait for each other.
+void warn_of_lockstep(results::Serving& result, const Scenario& scenario) {
+  const bool are_alike = scenario.trace.empty() && scenario.length_range == 1.0 && scenario.length_cv == 0.0 &&
+                         scenario.stages.empty() && scenario.turns == 1;
+  const auto clients = real(scenario.concurrency.value_or(1));
+  const auto has_room = [&](const results::ServingPool& pool) {
+    return clients <= real(pool.replicas) * std::min(pool.fitting, real(pool.max_sequences));
+  };
+  const bool fits = std::all_of(result.pools.begin(), result.pools.end(), has_room);
+  if (clients == 1 || !are_alike || !fits || result.queue.mean <= result.prefill.mean) { return; }
+  result.warnings.emplace_back(
+      "all requests have the same length, so that the clients are in lockstep and their prompts wait for each other: "
+      "--length-range 0.8 --warm-up 0.2 has them spread");
+}
+
 void warn_of_age(results::Serving& result, const serving::Deployment& deployment) {
   for (const auto& pool : deployment.pools) {
     const serving::EngineSettings& settings = pool->inputs().settings;
@@ -326,14 +341,39 @@ Result<void> check_expert_degree(const workload::Model& model, std::int64_t ep, 
   return fail({{}, 0, 0, flag}, fmt::format("has no effect: {} has no experts", model.name));
 }
 
-Result<results::Serving> run_serving(const PreparedServing& prepared, const Scenario& scenario, bool each) {
+namespace {
+
+// Requests come at a rate, and their number is not given.
+bool is_free(const Scenario& scenario) {
+  return scenario.rate && !scenario.concurrency && !scenario.requests && scenario.trace.empty();
+}
+
+Result<results::Serving> run_of(const PreparedServing& prepared, const Scenario& scenario, bool each) {
   ORRERY_TRY(load, requests_of(prepared, scenario));
   ORRERY_TRY(result, serving::simulate(*prepared.deployment, load, prepared.slo, scenario.warm_up, each));
   add_load(result, scenario, kMuch);
   warn_of_length(result, prepared.deployment->model, load);
   warn_of_sessions(result, *prepared.deployment, load, scenario);
+  warn_of_lockstep(result, scenario);
   warn_of_age(result, *prepared.deployment);
   return result;
+}
+
+}  // namespace
+
+// By default requests arrive in ten times the time that one takes, so that filling and draining the system are a small
+// part of the run.
+Result<results::Serving> run_serving(const PreparedServing& prepared, const Scenario& scenario, bool each) {
+  ORRERY_TRY(result, run_of(prepared, scenario, each));
+  if (!is_free(scenario) || (result.overloaded && !result.growth.is_burst)) { return result; }
+  constexpr double kStays = 10, kWorthIt = 1.25;
+  const double sequences = static_cast<double>(serving::kMostSequences / scenario.branches);
+  const double wanted =
+      std::min({kStays * result.growth.stay_s * *scenario.rate * real(scenario.turns), kMostOfProbe, sequences});
+  if (wanted <= kWorthIt * static_cast<double>(result.requests)) { return result; }
+  Scenario longer = scenario;
+  longer.requests = std::llround(wanted);
+  return run_of(prepared, longer, each);
 }
 
 namespace {
@@ -346,11 +386,6 @@ Scenario with_load(Scenario scenario, double load) {
     scenario.rate = load;
   }
   return scenario;
-}
-
-// Requests come at a rate, and their number is not given.
-bool is_free(const Scenario& scenario) {
-  return scenario.rate && !scenario.concurrency && !scenario.requests && scenario.trace.empty();
 }
 
 }  // namespace
@@ -441,7 +476,7 @@ Result<LoadTrial> run_trial(const PreparedServing& prepared, const Scenario& pro
 // do, where it takes long until as many requests are in the system as will be, and their number varies much: so many
 // that three standard deviations of its growth are 1 % of the arrivals (growth_of: 5.7 n / N^1.5 for n in the system).
 double requests_to_judge(const results::Serving& result, const Scenario& probed, double load) {
-  constexpr double kStays = 10, kMore = 4, kSure = 3.0 * 5.7 / 0.01, kEnough = 4000;
+  constexpr double kStays = 10, kMore = 4, kSure = 3.0 * 5.7 / 0.01, kEnough = 8000;
   const bool has_slo = !result.slo.empty();
   const double certain = has_slo ? 0.25 : 0.4;
   const auto now = static_cast<double>(*probed.requests);

@@ -51,7 +51,7 @@ std::optional<Rate> cost_rate(const Cluster& cluster) {
   if (cluster.node_price_usd > 0) {
     const std::string node = fmt::format("per node of {}", cluster.node_size());
     return Rate{nodes(cluster) * cluster.node_price_usd / written_off_time, depreciated(cluster.node_price_usd, node),
-                written_off("whole nodes")};
+                written_off("node price")};
   }
   if (const double price = sum_over_nodes(cluster, &Accelerator::price_usd); price > 0) {
     return Rate{price / written_off_time,
@@ -70,15 +70,18 @@ std::optional<Rate> cost_rate(const Cluster& cluster) {
 std::optional<Rate> power(const Cluster& cluster) {
   if (cluster.node_power_watts > 0) {
     return Rate{nodes(cluster) * cluster.node_power_watts,
-                fmt::format("nameplate power, {} W per node of {}", cluster.node_power_watts, cluster.node_size())};
+                fmt::format("nameplate power, {} W per node of {}", cluster.node_power_watts, cluster.node_size()),
+                "rated power of nodes"};
   }
   if (const double watts = sum_over_nodes(cluster, &Accelerator::tdp_watts); watts > 0) {
-    return Rate{watts, fmt::format("nameplate power, {} W of all accelerators, nothing else included", watts)};
+    return Rate{watts, fmt::format("nameplate power, {} W of all accelerators, nothing else included", watts),
+                "rated power of accelerators alone"};
   }
   if (cluster.nodes.empty() && cluster.accelerator.tdp_watts > 0) {
     return Rate{
         static_cast<double>(cluster.devices) * cluster.accelerator.tdp_watts,
-        fmt::format("nameplate power, {} W per accelerator, nothing else included", cluster.accelerator.tdp_watts)};
+        fmt::format("nameplate power, {} W per accelerator, nothing else included", cluster.accelerator.tdp_watts),
+        "rated power of accelerators alone"};
   }
   return std::nullopt;
 }

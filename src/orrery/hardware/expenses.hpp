@@ -24,7 +24,7 @@ inline constexpr Seconds kYear{365.0 * 24 * 3600};
 struct Rate {
   double value = 0;
   std::string basis;      // "rented at 2.95 USD per device and hour"
-  std::string kind = {};  // of prices, whatever the number of devices: "rent"
+  std::string kind = {};  // whatever the number of devices: "rent", "rated power of nodes"
 };
 
 // USD a second; nothing where no price is known.

@@ -34,7 +34,7 @@ std::string vllm_arguments(const ServedFleet& fleet, const ServedPool& pool) {
   }
   text += fmt::format(" \\\n    --max-num-batched-tokens {} --max-num-seqs {}", fleet.max_batched_tokens,
                       fleet.max_sequences);
-  if (fleet.memory_use > 0.0) { text += fmt::format(" --gpu-memory-utilization {:.4g}", fleet.memory_use); }
+  if (pool.memory_use > 0.0) { text += fmt::format(" --gpu-memory-utilization {:.4g}", pool.memory_use); }
   if (fleet.stream_interval > 1) { text += fmt::format(" --stream-interval {}", fleet.stream_interval); }
   text += quantization_of(fleet);
   if (!fleet.kv_format.empty()) { text += " --kv-cache-dtype " + fleet.kv_format; }
@@ -149,7 +149,7 @@ std::string sglang_arguments(const ServedFleet& fleet, const ServedPool& pool, s
   // Its limits are those of all ranks of attention dp together.
   text += fmt::format(" \\\n    --chunked-prefill-size {} --max-running-requests {}",
                       fleet.max_batched_tokens * pool.attention_dp, fleet.max_sequences * pool.attention_dp);
-  if (fleet.memory_use > 0.0) { text += fmt::format(" --mem-fraction-static {:.3g}", fleet.memory_use); }
+  if (pool.memory_use > 0.0) { text += fmt::format(" --mem-fraction-static {:.3g}", pool.memory_use); }
   if (fleet.stream_interval > 1) { text += fmt::format(" --stream-interval {}", fleet.stream_interval); }
   text += quantization_of(fleet);
   if (fleet.longest > 0) { text += fmt::format(" --context-length {}", fleet.longest); }

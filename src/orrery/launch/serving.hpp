@@ -24,6 +24,7 @@ struct ServedPool {
   std::string role;  // "engine", "prefill", "decode"
   std::int64_t tp = 1, pp = 1, ep = 1, attention_dp = 1, replicas = 1;
   std::int64_t redundant_experts = 0;  // extra copies of experts of a layer
+  double memory_use = 0.0;             // part of memory; 0: the server's default
 };
 
 struct ServedFleet {
@@ -32,7 +33,6 @@ struct ServedFleet {
   ServedPool engine;
   std::int64_t max_batched_tokens = 0, max_sequences = 0;  // of a rank of attention dp
   std::int64_t stream_interval = 1;                        // tokens of a sequence that are sent together
-  double memory_use = 0.9;                                 // 0: the server's default
   std::int64_t longest = 0;                                // most tokens of a request; 0: those of the checkpoint
   std::int64_t drafts = 0;                                 // tokens that MTP modules draft in a decode step
   std::string quantization, kv_format;                     // "fp8"; empty: as the checkpoint is

@@ -40,7 +40,7 @@ TEST(ServingScript, names_the_library_that_dispatches_tokens) {
 // vLLM's limits are those of a rank of attention dp, SGLang's those of all ranks.
 TEST(ServingScript, states_the_limits_that_were_simulated) {
   ServedFleet fleet = fleet_of(0);
-  fleet.memory_use = 0.88;
+  fleet.engine.memory_use = 0.88;
   EXPECT_THAT(serving_script(Server::vllm, fleet),
               HasSubstr(" --max-num-batched-tokens 8192 --max-num-seqs 1024 --gpu-memory-utilization 0.88"));
   EXPECT_THAT(serving_script(Server::sglang, fleet),
@@ -60,7 +60,7 @@ TEST(ServingScript, names_settings_that_its_lines_do_not_have) {
       serving_script(Server::sglang, fleet),
       HasSubstr(
           "\n# Simulated with settings that these lines do not have: speculative_tokens 3, prefix_cache false\n"));
-  fleet.memory_use = 0.0;
+  fleet.engine.memory_use = 0.0;
   EXPECT_THAT(serving_script(Server::sglang, fleet), Not(HasSubstr("--mem-fraction-static")));
   EXPECT_THAT(serving_script(Server::vllm, fleet), Not(HasSubstr("--gpu-memory-utilization")));
 }

@@ -76,11 +76,12 @@ std::string token_time_lines(const Serving& s) {
 std::string pool_table(const Serving& s) {
   Table table;
   table.column("pool", Table::Align::left).column("engines", Table::Align::left).column("busy").column("of it prefill");
-  table.column("mean batch").column("KV peak").column("KV mean").column("KV tokens");
+  table.column("mean batch").column("KV peak").column("KV mean").column("KV tokens").column("requests fit");
   for (const auto& pool : s.pools) {
     table.row({pool.name, fmt::format("{} x {} ({}, {})", pool.replicas, pool.engine, pool.plan, pool.accelerator),
                percent(pool.utilisation), percent(pool.prefill_share), fmt::format("{:.1f}", pool.mean_batch),
-               percent(pool.kv_peak), percent(pool.kv_mean), grouped(pool.blocks * pool.block_tokens)});
+               percent(pool.kv_peak), percent(pool.kv_mean), grouped(pool.blocks * pool.block_tokens),
+               grouped(static_cast<std::int64_t>(pool.fitting))});
   }
   std::string text = table.text();
   for (const auto& pool : s.pools) {
@@ -242,6 +243,19 @@ std::string autoscale_lines(const Serving& s) {
   return text.empty() ? text : text + fmt::format("            {}\n", join(expenses, ", "));
 }
 
+// Accelerators from the first arrival to the last answer; with autoscaling its lines have it.
+std::string whole_run(const Serving& s) {
+  double hours = 0, usd = 0;
+  bool is_priced = true;
+  for (const auto& pool : s.pools) {
+    if (pool.autoscale) { return {}; }
+    hours += pool.gpu_hours;
+    usd += pool.usd.value_or(0.0);
+    is_priced = is_priced && pool.usd;
+  }
+  return fmt::format("Whole run   {:.4g} GPU-hours{}\n", hours, is_priced ? ", " + dollars(usd) : std::string());
+}
+
 }  // namespace
 
 std::string serving_title(const Serving& s) {
@@ -276,9 +290,9 @@ std::string serving_text(const Serving& s, TextStyle style) {
                         hourly_price(s));
   }
   if (s.joules_per_token) {
-    text += fmt::format("Energy      {} per output token (rated power)\n", joules(*s.joules_per_token));
+    text += fmt::format("Energy      {} per output token ({})\n", joules(*s.joules_per_token), s.power_basis);
   }
-  text += stage_table(s) + "\n" + pool_table(s) + "\n";
+  text += whole_run(s) + stage_table(s) + "\n" + pool_table(s) + "\n";
   text += wrapped_list("Not modelled: ", s.not_modelled);
   return text;
 }

@@ -20,7 +20,8 @@ using results::Distribution;
 using results::Serving;
 
 Node of_distribution(const Distribution& d) {
-  return config::json_object({{"mean", d.mean}, {"p50", d.p50}, {"p90", d.p90}, {"p99", d.p99}, {"max", d.max}});
+  return config::json_object(
+      {{"mean", d.mean}, {"p50", d.p50}, {"p90", d.p90}, {"p95", d.p95}, {"p99", d.p99}, {"max", d.max}});
 }
 
 Node of_token_time(const results::TokenTime& t) {
@@ -57,6 +58,7 @@ Node of_pools(const Serving& s) {
                              {"kv_blocks", pool.blocks},
                              {"block_tokens", pool.block_tokens},
                              {"window_blocks_per_sequence", pool.window_blocks},
+                             {"requests_that_fit", pool.fitting},
                              {"longest_request_tokens", pool.longest ? JsonValue(*pool.longest) : JsonValue(nullptr)},
                              {"kv_peak", pool.kv_peak},
                              {"kv_mean", pool.kv_mean},
@@ -213,6 +215,7 @@ void add_serving(Node& json, const Serving& s) {
                             {"prefix_block_hit_rate", s.prefix_block_hit_rate},
                             {"usd_per_million_output_tokens", s.usd_per_million_tokens},
                             {"price_basis", s.price_basis},
+                            {"power_basis", s.power_basis},
                             {"energy_J_per_output_token", s.joules_per_token}});
   config::add(json, "ranges", of_ranges(s));
   if (s.refused) { config::add_fields(json, {{"refused_requests", *s.refused}}); }

@@ -37,9 +37,7 @@ std::string measure_of(const ServingPlan& plan, std::string_view metric) {
 
 bool has_slo(const ServingPlan& plan) { return !plan.best.empty() && !plan.best.front().result.slo.empty(); }
 
-double measured(const results::Distribution& times, std::string_view measure) {
-  return measure == "mean" ? times.mean : measure == "p50" ? times.p50 : measure == "p90" ? times.p90 : times.p99;
-}
+double measured(const results::Distribution& times, std::string_view measure) { return times.at(measure); }
 
 // Columns of TTFT and TPOT.
 struct Measures {
@@ -97,7 +95,8 @@ std::string traffic_table(const ServingPlan& plan) {
 // What prices are, of the best deployment; empty: not known.
 std::string price_note(const ServingPlan& plan) {
   const std::string& basis = plan.best.front().result.price_basis;
-  return basis.empty() ? std::string() : "; USD: " + basis;
+  const std::string& power = plan.best.front().result.power_basis;
+  return (basis.empty() ? std::string() : "; USD: " + basis) + (power.empty() ? std::string() : "; J: " + power);
 }
 
 std::string header_text(const ServingPlan& plan, TextStyle style) {

@@ -13,7 +13,12 @@
 namespace orrery::results {
 
 struct Distribution {
-  double mean = 0, p50 = 0, p90 = 0, p99 = 0, max = 0;
+  double mean = 0, p50 = 0, p90 = 0, p99 = 0, max = 0, p95 = 0;
+
+  // measure: "mean", "p50", "p90", "p95" or "p99".
+  [[nodiscard]] double at(std::string_view measure) const {
+    return measure == "mean" ? mean : measure == "p50" ? p50 : measure == "p90" ? p90 : measure == "p95" ? p95 : p99;
+  }
 };
 
 // A limit on a percentile of a metric: ttft, tpot or e2e.
@@ -63,6 +68,7 @@ struct ServingPool {
   // windows, at most, besides those of its positions; 0: all positions are kept.
   std::optional<std::int64_t> longest;
   std::int64_t window_blocks = 0;
+  double fitting = 0;               // requests of the load's mean length for which the cache of one engine has room
   std::int64_t max_sequences = 0;   // of a rank of attention dp, that run at a time
   double memory_use = 0;            // part of memory, as the engine has it
   double kv_peak = 0, kv_mean = 0;  // part of the cache
@@ -207,7 +213,7 @@ struct Serving {
   std::int64_t preemptions = 0, recomputed_tokens = 0, events = 0;
   std::optional<std::int64_t> refused;                             // requests, under an admission limit
   std::optional<double> usd_per_million_tokens, joules_per_token;  // of output
-  std::string price_basis;                                         // "rent"
+  std::string price_basis, power_basis;                            // "rent"; "rated power of nodes"
   std::vector<ServingRange> ranges;                                // may be empty
   std::vector<std::string> not_modelled, warnings;
   std::vector<ServedRequest> each;  // if asked for

@@ -450,6 +450,11 @@ void add_store(results::Serving& result) {
   }
 }
 
+// Each basis once.
+void add_basis(std::string& all, const std::string& kind) {
+  if (all.find(kind) == std::string::npos) { all += (all.empty() ? "" : "; ") + kind; }
+}
+
 // Engines that were on, and what they cost.
 void add_expenses(results::Serving& result, const Deployment& deployment, const std::vector<Pool>& pools,
                   const FleetRun& run) {
@@ -473,10 +478,9 @@ void add_expenses(results::Serving& result, const Deployment& deployment, const 
     const auto cost = hardware::cost_rate(inputs.cluster), power = hardware::power(inputs.cluster);
     if (cost) {
       pool.usd = cost->value * seconds;
-      if (result.price_basis.find(cost->kind) == std::string::npos) {
-        result.price_basis += (result.price_basis.empty() ? "" : "; ") + cost->kind;
-      }
+      add_basis(result.price_basis, cost->kind);
     }
+    if (power) { add_basis(result.power_basis, power->kind); }
     priced = priced && cost.has_value();
     powered = powered && power.has_value();
     usd += cost ? cost->value * engines : 0.0;
@@ -504,6 +508,7 @@ void add_warnings(results::Serving& result, const Deployment& deployment) {
     add(workload::checkpoint_warning(deployment.model, in.job.precision, in.job.formats));
     for (std::string& warning : hardware::warnings_of(in.cluster)) { add(std::move(warning)); }
     for (std::string& warning : pool->memory_warnings()) { add(std::move(warning)); }
+    add(pool->slice_warning());
   }
 }
 

@@ -53,6 +53,8 @@ class BuiltPool {
   [[nodiscard]] EngineShape& shape() { return shape_; }
   [[nodiscard]] const EngineMemory& memory() const { return memory_; }
   [[nodiscard]] std::vector<std::string> memory_warnings() const;
+  // Slices of experts that checkpoints with scales for blocks of weights do not have; empty: none.
+  [[nodiscard]] std::string slice_warning() const;
   // Copies of experts that the ranks of an engine hold, besides one each.
   [[nodiscard]] std::int64_t redundant_experts() const { return redundant_experts_; }
   [[nodiscard]] std::optional<EngineLimits> limits() const { return engine_limits(inputs_.settings, shape_); }
@@ -83,6 +85,7 @@ class BuiltPool {
   std::int64_t redundant_experts_ = 0;
   EngineMemory memory_;
   Bytes block_token_;                 // keys and values of a token for which blocks are counted
+  bool derives_memory_use_ = false;   // from other settings
   std::int64_t asked_sequences_ = 0;  // more than run at a time: no room for their states
   EngineShape shape_;
 };

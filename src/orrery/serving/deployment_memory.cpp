@@ -30,6 +30,7 @@ Result<void> BuiltPool::settle_memory_use() {
                             follows ? ", or 0 for the engine's default" : ""));
   }
   const Degrees& d = inputs_.degrees;
+  derives_memory_use_ = true;
   settings.memory_use =
       static_part(settings, inputs_.cluster.accelerator.memory, d.tp * d.attention_dp, d.pp, d.attention_dp);
   return {};
@@ -125,11 +126,32 @@ Result<void> BuiltPool::add_cache() {
                                 : std::string(),
                     config::format_bytes(usable), in.cluster.accelerator.name,
                     weights_fit ? ", or a smaller --max-batched-tokens"
+                    : could_fit && derives_memory_use_
+                        ? fmt::format(", or a larger --memory-use (SGLang's default for these degrees is {:.3g})",
+                                      in.settings.memory_use)
                     : could_fit ? ", or a larger --memory-use"
                                 : "",
                     redundant_experts_ > 0 ? ", or fewer --redundant-experts" : ""));
   }
   return {};
+}
+
+std::string BuiltPool::slice_warning() const {
+  constexpr std::int64_t kBlock = 128;  // DeepSeek-V3's format of fp8: a scale for 128 x 128 weights
+  const workload::Model& model = *inputs_.model;
+  const Degrees& d = inputs_.degrees;
+  const std::int64_t ranks = d.tp * d.attention_dp;
+  const auto slices = [&](std::int64_t ep) { return ranks / ep; };
+  const auto is_whole = [&](std::int64_t ep) { return model.experts.ffn % (slices(ep) * kBlock) == 0; };
+  const bool is_fp8 = inputs_.job.precision == hardware::Precision::fp8 && !inputs_.job.formats.weights;
+  if (!is_fp8 || !model.has_experts() || is_whole(d.ep)) { return {}; }
+  std::int64_t ep = d.ep;
+  while (ep < ranks && (ranks % ep != 0 || !is_whole(ep))) { ++ep; }
+  return fmt::format(
+      "experts in {} slices have {} columns: fp8 checkpoints with a scale for 128 x 128 weights (DeepSeek-V3, Qwen3) "
+      "do "
+      "not load; ep {} has whole blocks",
+      slices(d.ep), model.experts.ffn / slices(d.ep), ep);
 }
 
 // Activations that are no part of memory_use, where the rest is less than they take; fewer sequences than were asked

@@ -49,7 +49,7 @@ struct RequestTimes {
 
 // The part of requests that a limit on a percentile is about: "p90" is 0.9.
 [[nodiscard]] inline double part_within(std::string_view measure) {
-  return measure == "p50" ? 0.5 : measure == "p90" ? 0.9 : 0.99;
+  return measure == "p50" ? 0.5 : measure == "p90" ? 0.9 : measure == "p95" ? 0.95 : 0.99;
 }
 
 // The first requests, which no statistic counts; at least one is counted.

@@ -167,7 +167,10 @@ void add_load(Record<Scenario>& record) {
       .optional("join", &S::join,
                 "branches that an answer waits for; when these have ended, the others are cut; default: all",
                 {.min = 1, .max = 10'000})
-      .optional("requests", &S::requests, "requests of the run; default: 1,000, ten for each client, or the trace",
+      .optional("requests", &S::requests,
+                "requests of the run; default: 1,000, or more if that is needed for them to arrive in ten times the "
+                "mean E2E; "
+                "ten for each client; or the trace",
                 {.min = 1, .max = kMostRequests})
       .optional("think", &S::think,
                 "with --concurrency or --turns: time of a client between an answer and its next request, and between "
@@ -179,7 +182,8 @@ void add_load(Record<Scenario>& record) {
       .optional("usd_per_device_hour", &S::usd_per_device_hour,
                 "rent of an accelerator of any pool; default: the cluster's rent, or its price over four years",
                 {.max = 1e6, .positive = true})
-      .optional("slo", &S::slo, "service level: \"ttft_p99=2s tpot_p99=50ms\" (ttft, tpot, e2e; mean, p50, p90, p99)");
+      .optional("slo", &S::slo,
+                "service level: \"ttft_p99=2s tpot_p99=50ms\" (ttft, tpot, e2e; mean, p50, p90, p95, p99)");
 }
 
 }  // namespace

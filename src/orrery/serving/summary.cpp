@@ -144,11 +144,24 @@ std::int64_t iterations_of(const EngineTotals& totals, double tokens) {
   return totals.iterations - std::llround(steps * (1.0 - 1.0 / tokens));
 }
 
-void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, const FleetRun& run, double duration) {
+// Blocks of a request of the mean length at its end, as if nothing of it were shared.
+double mean_blocks(const Pool& pool, const Workload& load) {
+  double tokens = 0;
+  for (const Request& request : load.requests) {
+    tokens += real(request.input + (pool.shape.prefill_only ? 1 : request.output));
+  }
+  const double blocks = tokens / real(std::ssize(load.requests)) / real(pool.settings->block_tokens);
+  const WindowShape& windows = pool.shape.windows;
+  return real(windows.whole) * blocks + real(windows.groups) * std::min(blocks, real(windows.most));
+}
+
+void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, const Workload& load,
+                     const FleetRun& run, double duration) {
   std::size_t engine = 0;
   for (std::size_t p = 0; p < pools.size(); ++p) {
     results::ServingPool& pool = result.pools[p];
     const auto count = static_cast<double>(pools[p].replicas), blocks = static_cast<double>(pools[p].shape.blocks);
+    pool.fitting = part(blocks, mean_blocks(pools[p], load));
     double busy = 0, prefill = 0, held = 0, batch = 0;
     for (std::int64_t i = 0; i < pools[p].replicas; ++i) {
       const EngineTotals& totals = run.engines[engine++];
@@ -236,10 +249,7 @@ void summarise_slo(results::Serving& result, const std::vector<std::int64_t>& at
   for (std::size_t k = 0; k < result.slo.size(); ++k) {
     auto& level = result.slo[k];
     const auto& d = level.metric == "ttft" ? result.ttft : level.metric == "tpot" ? result.tpot : result.e2e;
-    level.reached_s = level.measure == "mean"  ? d.mean
-                      : level.measure == "p50" ? d.p50
-                      : level.measure == "p90" ? d.p90
-                                               : d.p99;
+    level.reached_s = d.at(level.measure);
     level.attained = part(static_cast<double>(attained[k]), static_cast<double>(result.measured));
     level.missed_by_refusals = refuses && level.attained < needed_part(level.measure);
   }
@@ -261,6 +271,7 @@ results::Distribution distribution_of(std::vector<double> values) {
   };
   d.p50 = next(0.5);
   d.p90 = next(0.9);
+  d.p95 = next(0.95);
   d.p99 = next(0.99);
   d.max = *std::max_element(from, values.end());
   return d;
@@ -395,7 +406,7 @@ void summarise(results::Serving& result, const Workload& load, const std::vector
   result.prefix_hit_rate = part(cached, prompts);
   result.prefix_block_hit_rate = block_hits(load, run, skipped);
   summarise_slo(result, attained, run.refused > 0);
-  summarise_pools(result, pools, run, result.duration_s);
+  summarise_pools(result, pools, load, run, result.duration_s);
   summarise_tiers(result, pools, run);
   summarise_stages(result, options.stations, run, skipped, result.duration_s);
 }
@@ -422,7 +433,9 @@ Result<std::vector<results::ServiceLevel>> read_slo(std::string_view text) {
                                      join(names, ", ")));
     };
     if (auto ok = known(level.metric, {"ttft", "tpot", "e2e"}); !ok) { return tl::make_unexpected(ok.error()); }
-    if (auto ok = known(level.measure, {"mean", "p50", "p90", "p99"}); !ok) { return tl::make_unexpected(ok.error()); }
+    if (auto ok = known(level.measure, {"mean", "p50", "p90", "p95", "p99"}); !ok) {
+      return tl::make_unexpected(ok.error());
+    }
     const auto time = config::parse_quantity<Seconds>(item.substr(equals + 1));
     if (!time || !(*time > Seconds(0))) {
       return fail(place, fmt::format("{} is not a time{}", quote(std::string(item.substr(equals + 1))), kExample));

@@ -67,6 +67,8 @@ class TraceReader {
   }
 
   Result<void> read_header() {
+    constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+    if (text_.starts_with(kByteOrderMark)) { text_.remove_prefix(kByteOrderMark.size()); }
     const auto names = cells_of(next_line());
     const auto find = [&](std::string_view name) -> int {
       for (std::size_t i = 0; i < names.size(); ++i) {
@@ -105,8 +107,10 @@ class TraceReader {
     Request request;
     if (arrival_ >= 0) {
       const auto at = number_in<double>(cell(arrival_));
-      if (!at || !(*at >= 0.0 && *at < kLongestSeconds)) {
-        return wrong("arrival_s", cell(arrival_), "is not a number of seconds");
+      if (!at || !(*at >= 0.0)) { return wrong("arrival_s", cell(arrival_), "is not a number of seconds"); }
+      if (*at >= kLongestSeconds) {
+        return wrong("arrival_s", cell(arrival_),
+                     "is beyond the longest simulation of 900,000 s; subtract the first arrival from all");
       }
       if (*at / options_.speed >= kLongestSeconds) {
         return wrong("arrival_s", cell(arrival_),
