@@ -286,5 +286,85 @@ TEST(ServeFaults, loads_that_cannot_be_held_or_have_idle_clients_are_errors) {
   EXPECT_THAT(error_of(request), HasSubstr("--prefix-tokens: 1000000 are more than the 512 of a prompt"));
 }
 
+// As spreadsheets write them, and with times since 1970.
+TEST(ServeFaults, traces_of_spreadsheets_are_read_and_unix_times_explained) {
+  const auto file = std::filesystem::temp_directory_path() / "orrery-spreadsheet.csv";
+  const auto write = [&](const std::string& text) { std::ofstream(file) << text; };
+  ServeRequest request = small_run();
+  request.scenario.rate.reset();
+  request.scenario.requests.reset();
+  request.scenario.isl = serving::Scenario{}.isl, request.scenario.osl = serving::Scenario{}.osl;
+  request.scenario.trace = file.string();
+  write(
+      "\xEF\xBB\xBF"
+      "arrival_s,input_tokens,output_tokens\r\n0,100,10\r\n1,200,20\r\n");
+  EXPECT_EQ(run_of(request).requests, 2);
+  write("arrival_s,input_tokens,output_tokens\n1735689600.5,100,10\n");
+  EXPECT_THAT(error_of(request), HasSubstr("900,000 s; subtract the first arrival"));
+  std::filesystem::remove(file);
+}
+
+// A request takes half a minute, so that 1,000 would arrive in little more than they take.
+TEST(ServeFaults, a_rate_is_simulated_for_ten_times_what_a_request_takes) {
+  ServeRequest request = small_run();
+  request.scenario.requests.reset();
+  request.scenario.rate = 5.0;
+  request.scenario.osl = 2000;
+  const results::Serving run = run_of(request);
+  EXPECT_GT(run.requests, 1250);
+  EXPECT_GT(run.requests_per_s, 0.88 * 5.0);
+  EXPECT_LE(run.requests_per_s, 5.0);
+}
+
+// 1,536 / 8 = 192 columns are one and a half blocks of 128; with ep 2 slices have 384.
+TEST(ServeFaults, slices_of_experts_that_block_scales_do_not_fit_are_warned_of) {
+  ServeRequest request = small_run();
+  request.scenario.model = "qwen3-235b-a22b";
+  request.scenario.cluster = "dgx-h200";
+  request.scenario.precision = hardware::Precision::fp8;
+  request.scenario.tp = 8;
+  EXPECT_THAT(
+      run_of(request).warnings,
+      testing::Contains(HasSubstr("experts in 8 slices have 192 columns: fp8 checkpoints with a scale for "
+                                  "128 x 128 weights (DeepSeek-V3, Qwen3) do not load; ep 2 has whole blocks")));
+  request.scenario.ep = 2;
+  EXPECT_THAT(run_of(request).warnings, testing::Not(testing::Contains(HasSubstr("columns"))));
+  request.scenario.ep = 1;
+  request.scenario.precision = hardware::Precision::bf16;
+  EXPECT_THAT(run_of(request).warnings, testing::Not(testing::Contains(HasSubstr("columns"))));
+}
+
+TEST(ServeFaults, clients_in_lockstep_are_warned_of) {
+  ServeRequest request = small_run();
+  request.scenario.rate.reset();
+  request.scenario.concurrency = 64;
+  request.scenario.isl = 2048;
+  EXPECT_THAT(run_of(request).warnings, testing::Contains(HasSubstr("the clients are in lockstep")));
+  request.scenario.length_range = 0.5;
+  EXPECT_THAT(run_of(request).warnings, testing::Not(testing::Contains(HasSubstr("lockstep"))));
+}
+
+TEST(ServeFaults, the_95th_percentile_is_a_limit) {
+  ServeRequest request = small_run();
+  request.scenario.slo = "ttft_p95=1s";
+  const results::Serving run = run_of(request);
+  EXPECT_EQ(run.slo[0].reached_s, run.ttft.p95);
+  EXPECT_GE(run.ttft.p95, run.ttft.p90);
+  EXPECT_LE(run.ttft.p95, run.ttft.p99);
+}
+
+// Pools with different degrees have different defaults of SGLang.
+TEST(ServeFaults, each_pool_has_its_own_memory_fraction) {
+  ServeRequest request = small_run();
+  request.scenario.model = "deepseek-v2-lite";
+  request.scenario.cluster = "dgx-h200";
+  request.scenario.engine = "sglang";
+  request.scenario.prefill_replicas = 1;
+  request.scenario.attention_dp = request.scenario.ep = 8;
+  request.scenario.prefill_attention_dp = request.scenario.prefill_ep = 2;
+  const results::Serving run = run_of(request);
+  EXPECT_GT(run.pools.front().memory_use, run.pools.back().memory_use + 0.05);
+}
+
 }  // namespace
 }  // namespace orrery::api::serve_faults_test

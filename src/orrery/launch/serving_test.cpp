@@ -52,6 +52,16 @@ TEST(ServingScript, states_the_limits_that_were_simulated) {
   }
 }
 
+TEST(ServingScript, states_the_memory_of_each_pool) {
+  ServedFleet fleet = fleet_of(0);
+  fleet.prefill = ServedPool{"prefill", 1, 1, 1, 1, 1};
+  fleet.prefill->memory_use = 0.76;
+  fleet.engine.memory_use = 0.63;
+  const std::string script = serving_script(Server::sglang, fleet);
+  EXPECT_LT(script.find("--mem-fraction-static 0.76"), script.find("--mem-fraction-static 0.63"));
+  EXPECT_THAT(script, HasSubstr("--mem-fraction-static 0.63"));
+}
+
 TEST(ServingScript, names_settings_that_its_lines_do_not_have) {
   ServedFleet fleet = fleet_of(0);
   EXPECT_THAT(serving_script(Server::sglang, fleet), Not(HasSubstr("do not have")));

@@ -80,8 +80,8 @@ struct EngineMemory {
   Bytes kv_of_stages;          // of a rank of each pipeline stage, together
   // Of kv_per_token: layers without a sliding window, and those with one, each of the stage that keeps most of them.
   Bytes kv_without_windows, kv_in_windows;
-  std::int64_t window = 0;     // positions that the latter attend to; 0: none
-  Bytes state;                 // of a sequence, whatever its length: recurrent layers
+  std::int64_t window = 0;  // positions that the latter attend to; 0: none
+  Bytes state;              // of a sequence, whatever its length: recurrent layers
 };
 
 class ProgramPrice final : public StepPrice {
@@ -120,9 +120,9 @@ class ProgramPrice final : public StepPrice {
     Seconds launches;              // by the host, of a decode step that is not captured
     Seconds experts;  // of linear: grouped GEMMs and what is next to them, whose tokens come from all ranks
     std::vector<Core> cores;
-    Bytes kept, most_kept;  // by a token: on all stages together, and on the one that keeps most
+    Bytes kept, most_kept;            // by a token: on all stages together, and on the one that keeps most
     Bytes most_whole, most_windowed;  // of most_kept: layers without a sliding window, and with one
-    std::vector<Ticks> at;  // [octave of the context]: attention, all cores
+    std::vector<Ticks> at;            // [octave of the context]: attention, all cores
   };
   // Fused attention over a prompt, of one kind of layer.
   struct PromptCore {

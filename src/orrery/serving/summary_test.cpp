@@ -20,6 +20,7 @@ results::Distribution sorted_distribution(std::vector<double> values) {
   for (const double value : values) { d.mean += value / static_cast<double>(values.size()); }
   d.p50 = at(0.5);
   d.p90 = at(0.9);
+  d.p95 = at(0.95);
   d.p99 = at(0.99);
   d.max = values.back();
   return d;
@@ -32,6 +33,7 @@ RC_GTEST_PROP(distribution_of, has_the_nearest_ranks_of_sorted_values, ()) {
   const auto found = distribution_of(values), expected = sorted_distribution(values);
   RC_ASSERT(found.p50 == expected.p50);
   RC_ASSERT(found.p90 == expected.p90);
+  RC_ASSERT(found.p95 == expected.p95);
   RC_ASSERT(found.p99 == expected.p99);
   RC_ASSERT(found.max == expected.max);
   RC_ASSERT(std::abs(found.mean - expected.mean) <= 1e-12 * (1.0 + expected.mean));
