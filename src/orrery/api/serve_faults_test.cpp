@@ -309,6 +309,7 @@ TEST(ServeFaults, a_rate_is_simulated_for_ten_times_what_a_request_takes) {
   ServeRequest request = small_run();
   request.scenario.requests.reset();
   request.scenario.rate = 5.0;
+  request.scenario.isl = 64;
   request.scenario.osl = 2000;
   const results::Serving run = run_of(request);
   EXPECT_GT(run.requests, 1250);

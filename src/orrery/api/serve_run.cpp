@@ -365,11 +365,14 @@ Result<results::Serving> run_of(const PreparedServing& prepared, const Scenario&
 // part of the run.
 Result<results::Serving> run_serving(const PreparedServing& prepared, const Scenario& scenario, bool each) {
   ORRERY_TRY(result, run_of(prepared, scenario, each));
-  if (!is_free(scenario) || (result.overloaded && !result.growth.is_burst)) { return result; }
-  constexpr double kStays = 10, kWorthIt = 1.25;
+  constexpr double kStays = 10, kWorthIt = 1.25, kHopeless = 0.4;
+  const results::ServingGrowth& growth = result.growth;  // a system that fills is like one that is overloaded
+  const bool is_hopeless =
+      result.overloaded && !growth.is_burst && (growth.is_short || std::max(growth.part, growth.left) > kHopeless);
+  if (!is_free(scenario) || is_hopeless) { return result; }
   const double sequences = static_cast<double>(serving::kMostSequences / scenario.branches);
   const double wanted =
-      std::min({kStays * result.growth.stay_s * *scenario.rate * real(scenario.turns), kMostOfProbe, sequences});
+      std::min({kStays * growth.stay_s * *scenario.rate * real(scenario.turns), kMostOfProbe, sequences});
   if (wanted <= kWorthIt * static_cast<double>(result.requests)) { return result; }
   Scenario longer = scenario;
   longer.requests = std::llround(wanted);
