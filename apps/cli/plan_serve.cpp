@@ -187,8 +187,7 @@ bool routes_alike(launch::Server server, serving::Routing routing, bool has_pool
 // Most tokens of a request where the cache of a rank has fewer than the model allows, in which case servers refuse to
 // start; else 0.
 std::int64_t longest_request(const results::ServingCandidate& best, std::int64_t allowed) {
-  const auto of = [&](const results::ServingPool& pool) { return pool.longest.value_or(allowed); };
-  const std::int64_t fewest = std::min(of(best.result.pools.front()), of(best.result.pools.back()));
+  const std::int64_t fewest = std::min(best.result.pools.front().longest, best.result.pools.back().longest);
   return fewest < allowed ? std::max<std::int64_t>(1, fewest) : 0;
 }
 

@@ -42,7 +42,8 @@ Result<void> check_effects(const serving::EngineSettings& engine, const config::
            Setting{"transfer_by_layer", engine.transfer_by_layer ? "--transfer-by-layer" : "--no-transfer-by-layer",
                    uses.pools, "--prefill-replicas"},
            Setting{"frees_windows", engine.frees_windows ? "--frees-windows" : "--no-frees-windows", uses.windows,
-                   "one pool of engines without tiers of the cache, and a model with sliding windows"},
+                   "one pool of engines without tiers of the cache, and a model with sliding windows in a part of its "
+                   "layers"},
            Setting{"transfer_setup", "--transfer-setup", uses.pools, "--prefill-replicas"},
            Setting{"transfer_host", "--transfer-host", uses.pools, "--prefill-replicas"},
            Setting{"balance_wait", "--balance-wait", uses.attention_dp, "--attention-dp of at least 2"},

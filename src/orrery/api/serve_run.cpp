@@ -100,7 +100,7 @@ Result<std::unique_ptr<ServingInputs>> ServingInputs::read(const std::string& da
   used.experts = model.has_experts();
   used.ep = uses.ep && used.experts;
   const bool has_tiers = s.host_cache > Bytes(0) || s.remote_cache > Bytes(0);
-  used.windows = uses.single && !has_tiers && model.sliding_window > 0;
+  used.windows = uses.single && !has_tiers && model.sliding_window > 0 && model.global_every > 0;
   if (auto ok = check_effects(engine, request.engine, used); !ok) { return tl::make_unexpected(ok.error()); }
   inputs->engine_ = std::move(engine);
   inputs->stack_ = std::move(stack);
@@ -239,6 +239,13 @@ void warn_of_length(results::Serving& result, const workload::Model& model, cons
     longest = std::max(longest, request.input + request.output);
     count += request.input + request.output > model.max_seq ? 1 : 0;
   }
+  for (const results::ServingPool& pool : result.pools) {
+    if (pool.window_blocks == 0 || longest <= pool.longest) { continue; }
+    result.warnings.push_back(
+        fmt::format("the longest request has {} tokens, and the engine starts with a --max-model-len of at most {}: "
+                    "layers with sliding windows keep a whole part of a prompt (a smaller --max-batched-tokens)",
+                    grouped(longest), grouped(pool.longest)));
+  }
   if (model.max_seq <= 0 || count == 0) { return; }
   result.warnings.push_back(fmt::format("{} longer than the {} tokens that the model is made for; the longest has {}",
                                         count == 1 ? "a request is" : fmt::format("{} requests are", grouped(count)),
@@ -264,15 +271,16 @@ void warn_of_sessions(results::Serving& result, const serving::Deployment& deplo
 void warn_of_lockstep(results::Serving& result, const Scenario& scenario) {
   const bool are_alike = scenario.trace.empty() && scenario.length_range == 1.0 && scenario.length_cv == 0.0 &&
                          scenario.stages.empty() && scenario.turns == 1;
-  const auto clients = real(scenario.concurrency.value_or(1));
+  const std::int64_t clients = scenario.concurrency.value_or(1);
   const auto has_room = [&](const results::ServingPool& pool) {
-    return clients <= real(pool.replicas) * std::min(pool.fitting, real(pool.max_sequences));
+    return real(clients) <= real(pool.replicas) * std::min(pool.fitting, real(pool.max_sequences));
   };
-  const bool fits = std::all_of(result.pools.begin(), result.pools.end(), has_room);
-  if (clients == 1 || !are_alike || !fits || result.queue.mean <= result.prefill.mean) { return; }
+  const bool fits = std::all_of(result.pools.begin(), result.pools.end(), has_room) && result.preemptions == 0;
+  const bool comes_again = clients > 1 && result.requests >= 2 * clients;
+  if (!comes_again || !are_alike || !fits || result.queue.mean <= result.prefill.mean) { return; }
   result.warnings.emplace_back(
-      "all requests have the same length, so that the clients are in lockstep and their prompts wait for each other: "
-      "--length-range 0.8 --warm-up 0.2 has them spread");
+      "all requests have the same length, so that the clients are in lockstep and their prompts wait for each other; "
+      "spread them with --length-range 0.8 --warm-up 0.2");
 }
 
 void warn_of_age(results::Serving& result, const serving::Deployment& deployment) {
@@ -362,21 +370,22 @@ Result<results::Serving> run_of(const PreparedServing& prepared, const Scenario&
 }  // namespace
 
 // By default requests arrive in ten times the time that one takes, so that filling and draining the system are a small
-// part of the run.
+// part of the run; not at rates that are far too high, and at most 20,000.
 Result<results::Serving> run_serving(const PreparedServing& prepared, const Scenario& scenario, bool each) {
   ORRERY_TRY(result, run_of(prepared, scenario, each));
-  constexpr double kStays = 10, kWorthIt = 1.25, kHopeless = 0.4;
+  if (!is_free(scenario)) { return result; }
+  constexpr double kStays = 10, kWorthIt = 1.25, kHopeless = 0.4, kTooFast = 3, kMostOfRun = 20'000;
   const results::ServingGrowth& growth = result.growth;  // a system that fills is like one that is overloaded
-  const bool is_hopeless =
-      result.overloaded && !growth.is_burst && (growth.is_short || std::max(growth.part, growth.left) > kHopeless);
-  if (!is_free(scenario) || is_hopeless) { return result; }
-  const double sequences = static_cast<double>(serving::kMostSequences / scenario.branches);
-  const double wanted =
-      std::min({kStays * growth.stay_s * *scenario.rate * real(scenario.turns), kMostOfProbe, sequences});
-  if (wanted <= kWorthIt * static_cast<double>(result.requests)) { return result; }
+  const bool piles_up = growth.is_short || std::max(growth.part, growth.left) > kHopeless;
+  const double turns = real(scenario.turns), completed = result.requests_per_s / turns;  // drained, too
+  const bool is_hopeless = growth.is_burst ? *scenario.rate > kTooFast * completed : result.overloaded && piles_up;
+  const double wanted = std::min(kStays * growth.stay_s * *scenario.rate * turns, kMostOfRun);
+  if (is_hopeless || wanted <= kWorthIt * static_cast<double>(result.requests)) { return result; }
   Scenario longer = scenario;
   longer.requests = std::llround(wanted);
-  return run_of(prepared, longer, each);
+  auto again = run_of(prepared, longer, each);
+  if (again) { result = std::move(*again); }  // else its end is beyond the longest simulation
+  return result;
 }
 
 namespace {

@@ -87,17 +87,6 @@ struct PreparedServing {
 [[nodiscard]] Result<results::ServingPoint> serving_probe(const PreparedServing& prepared,
                                                           const serving::Scenario& scenario, double load);
 
-// Whether the service level is met, and requests are completed as fast as they arrive: the queue in front of a full
-// stage after the answer grows, though no first token waits for it, and a batch or a queue may grow within the service
-// level. Without a service level nothing else says that a load is too high, so that a run that is too short to tell, or
-// that refuses requests, does not sustain it.
-[[nodiscard]] inline bool is_sustained(const results::Serving& result, bool is_open) {
-  if (!is_open) { return result.meets_slo(); }
-  const bool is_known =
-      !result.slo.empty() || (!result.growth.is_short && !result.growth.is_burst && result.refused.value_or(0) == 0);
-  return result.meets_slo() && is_known && result.full_stage() == nullptr && !result.overloaded;
-}
-
 // Whether a load meets the service level. A run that misses it is stopped as soon as that is certain.
 struct LoadTrial {
   double load = 0;
@@ -107,7 +96,7 @@ struct LoadTrial {
   std::optional<results::Serving> result;   // of a run that was not stopped
   std::vector<serving::Headroom> headroom;  // [pool]
 
-  [[nodiscard]] bool meets_slo() const { return result && is_sustained(*result, is_open); }
+  [[nodiscard]] bool meets_slo() const { return result && result->is_sustained(is_open); }
 };
 
 enum class Stops : std::uint8_t { when_missed, at_the_end };

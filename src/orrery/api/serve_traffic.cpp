@@ -27,7 +27,7 @@ class Sizing {
     if (unit.prefill) { pools.front()->set_replicas(unit.prefill->replicas); }
     ++runs;
     ORRERY_TRY(result, serve_traffic(prepared_, load_));
-    const bool good = is_sustained(result, !load_.concurrency);
+    const bool good = result.is_sustained(!load_.concurrency);
     if (good) { best = std::move(result); }
     return good;
   }

@@ -336,8 +336,9 @@ std::string serving_curve_text(const results::ServingCurve& curve, TextStyle sty
                       : !s.meets_slo()          ? "missed"
                       : full                    ? full->name + " is full"
                       : s.overloaded            ? "overloaded"
-                      : s.slo.empty()           ? "yes"
-                                                : "met";
+                      : s.is_sustained(true)    ? (s.slo.empty() ? "yes" : "met")
+                      : s.refused.value_or(0)   ? "refuses"
+                                                : "too short";
     if (curve.best == i) { slo += " <- highest"; }
     table.row({fmt::format("{:.4g}", load), time(s.ttft.p50), time(s.ttft.p99), time(s.tpot.p50), time(s.tpot.p99),
                fmt::format("{:.4g}", s.output_tokens_per_s / static_cast<double>(s.gpus)), fmt::format("{:.4g}", user),

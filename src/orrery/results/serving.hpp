@@ -64,9 +64,9 @@ struct ServingPool {
   std::int64_t replicas = 1, gpus = 1;
   std::int64_t redundant_experts = 0;         // extra copies of experts of a layer
   std::int64_t blocks = 0, block_tokens = 1;  // of the cache of one engine
-  // Tokens of the longest request that the engine accepts; none: any. Blocks of one sequence for layers with sliding
-  // windows, at most, besides those of its positions; 0: all positions are kept.
-  std::optional<std::int64_t> longest;
+  // Tokens of the longest request that the engine accepts. Blocks of one sequence for layers with sliding windows, at
+  // most, besides those of its positions; 0: all positions are kept.
+  std::int64_t longest = 0;
   std::int64_t window_blocks = 0;
   double fitting = 0;               // requests of the load's mean length for which the cache of one engine has room
   std::int64_t max_sequences = 0;   // of a rank of attention dp, that run at a time
@@ -222,6 +222,16 @@ struct Serving {
 
   // Of the mean TTFT, in the order of a request; they add up to it.
   [[nodiscard]] std::vector<TimePart> ttft_parts() const;
+  // Whether the service level is met, and requests that come at a rate (`is_open`) are completed as fast as they
+  // arrive: the queue in front of a full stage after the answer grows, though no first token waits for it, and a batch
+  // or a queue may grow within the service level. Without a service level nothing else says that a load is too high, so
+  // that a run that is too short to tell, or that refuses requests, does not sustain it.
+  [[nodiscard]] bool is_sustained(bool is_open) const {
+    if (!is_open) { return meets_slo(); }
+    const bool is_known = !slo.empty() || !(growth.is_short || growth.is_burst || refused.value_or(0) > 0);
+    return meets_slo() && is_known && full_stage() == nullptr && !overloaded;
+  }
+
   // How near the nearest limit of the service level is: 1 is at the limit.
   [[nodiscard]] double tightest() const {
     double most = 0;

@@ -72,7 +72,7 @@ class BuiltPool {
   Result<void> settle_memory_use();
   Bytes reserve_states(Bytes room);
   Bytes token_in_blocks();
-  [[nodiscard]] std::optional<std::int64_t> accepted_tokens() const;
+  [[nodiscard]] std::int64_t accepted_tokens() const;
   Result<void> add_cache();
   void place_experts();
   [[nodiscard]] Diagnostic in_terms_of_pool(Diagnostic problem) const;

@@ -52,14 +52,9 @@ Bytes BuiltPool::token_in_blocks() {
   const bool has_tiers = std::any_of(inputs_.tiers.begin(), inputs_.tiers.end(),
                                      [](const PoolInputs::Tier& tier) { return tier.size > Bytes(0); });
   const bool frees = inputs_.settings.frees_windows && !inputs_.sends && !has_tiers;
-  if (!frees || memory_.window == 0) { return memory_.kv_per_token; }
+  if (!frees || memory_.window == 0 || !(memory_.kv_without_windows > Bytes(0))) { return memory_.kv_per_token; }
   WindowShape& windows = shape_.windows;
   windows.most = ceil_div(memory_.window, inputs_.settings.block_tokens) + 1;
-  if (!(memory_.kv_without_windows > Bytes(0))) {
-    windows.whole = 0;
-    windows.groups = 1;
-    return memory_.kv_in_windows;
-  }
   constexpr double kRounding = 1e-9;
   windows.groups = static_cast<std::int64_t>(std::ceil(memory_.kv_in_windows / memory_.kv_without_windows - kRounding));
   return memory_.kv_without_windows;
@@ -76,7 +71,7 @@ double BuiltPool::part_of_prompts() const {
 }
 
 // vLLM starts only with room for a part of a prompt behind a window, for every group of layers with windows.
-std::optional<std::int64_t> BuiltPool::accepted_tokens() const {
+std::int64_t BuiltPool::accepted_tokens() const {
   if (shape_.windows.groups == 0) { return rank_tokens(inputs_.settings, shape_); }
   EngineShape at_start = shape_;
   const EngineSettings& settings = inputs_.settings;
@@ -164,16 +159,13 @@ std::vector<std::string> BuiltPool::memory_warnings() const {
                                inputs_.name, counted(settings.max_sequences, "sequence"),
                                config::format_bytes(memory_.state), grouped(asked_sequences_)));
   }
-  const bool keeps_all = shape_.windows.groups == 0 && memory_.window > 0;
-  if (settings.frees_windows && keeps_all && !inputs_.sends) {
-    const double more = memory_.kv_per_token / memory_.kv_without_windows;
-    list.push_back(
-        fmt::format("with tiers of the cache, layers with sliding windows keep all positions{}: --host-cache 0 and "
-                    "--remote-cache 0 "
-                    "free the memory behind the windows",
-                    memory_.kv_without_windows > Bytes(0)
-                        ? fmt::format(", so that long sequences take {:.1f} times the memory", more)
-                        : ""));
+  const bool could_free =
+      settings.frees_windows && !inputs_.sends && memory_.window > 0 && memory_.kv_without_windows > Bytes(0);
+  if (could_free && shape_.windows.groups == 0) {
+    list.push_back(fmt::format(
+        "with tiers of the cache, layers with sliding windows keep all positions, so that long sequences take {:.1f} "
+        "times the memory: --host-cache 0 and --remote-cache 0 free the memory behind the windows",
+        memory_.kv_per_token / memory_.kv_without_windows));
   }
   if (!settings.memory_is_static || settings.memory_of_free) { return list; }
   const Bytes rest = (1.0 - settings.memory_use) * inputs_.cluster.accelerator.memory;

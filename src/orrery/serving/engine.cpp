@@ -22,9 +22,8 @@ std::vector<std::int64_t> tier_blocks(const EngineShape& shape, const Workload& 
 
 }  // namespace
 
-std::optional<std::int64_t> rank_tokens(const EngineSettings& settings, const EngineShape& shape) {
-  const auto blocks = shape.windows.largest(shape.blocks / shape.ranks);
-  return blocks ? std::optional(*blocks * settings.block_tokens) : std::nullopt;
+std::int64_t rank_tokens(const EngineSettings& settings, const EngineShape& shape) {
+  return shape.windows.largest(shape.blocks / shape.ranks) * settings.block_tokens;
 }
 
 std::optional<EngineLimits> engine_limits(const EngineSettings& settings, const EngineShape& shape) {
@@ -77,7 +76,7 @@ std::int64_t Engine::whole_blocks(const Request& request) const {
   const std::int64_t tokens = request.input + outputs_of(request), size = workload_.block_tokens;
   if (!settings_.prefix_cache || request.blocks == 0 || size == 0) { return blocks_of(tokens); }
   const std::int64_t units = std::min<std::int64_t>(request.blocks, request.input / size);
-  return units * unit_blocks_ + blocks_of(tokens - units * size);
+  return units * unit_blocks_ + blocks_of(tokens - units * size, units * unit_blocks_);
 }
 
 Ticks Engine::swap_time(std::int64_t positions) const {
@@ -331,7 +330,6 @@ std::int64_t Engine::steps_on_clock(std::int64_t most) const {
 std::int64_t Engine::steps_without_shortage(std::int64_t most) const {
   const std::int64_t size = settings_.block_tokens, free = available();
   const std::int64_t of_cycle = cycle_blocks();
-  if (of_cycle == 0 && decodes_ > 0) { return most; }
   const std::int64_t cycles = decodes_ > 0 ? std::max<std::int64_t>(0, free / of_cycle - 1) : 0;
   std::int64_t steps = std::min(most, cycles * size), left = free - cycles * of_cycle;
   if (steps == most) { return most; }
@@ -483,7 +481,7 @@ void Engine::join(std::uint32_t slot) {
   contexts_ += s.computed;
   shared_ += s.shared;
   ungenerated_ += s.joined + outputs_left(s);
-  phases_[static_cast<std::size_t>(phase_of(s))] += shape_.windows.whole;
+  ++phases_[static_cast<std::size_t>(phase_of(s))];
   if (shape_.windows.groups > 0 && settings_.scheduler != Scheduler::static_batch) { begin_window(slot); }
   finishes_.push({s.joined + outputs_left(s), s.admission, slot});
 }
@@ -504,7 +502,7 @@ void Engine::leave(std::uint32_t slot) {
   }
   if (shape_.prefill_only && s.generated < workload_.requests[static_cast<std::size_t>(s.request)].output) {
     s.alive = false;
-    s.blocks = blocks_of(context_of(s) - s.shared);
+    s.blocks = blocks_of(context_of(s) - s.shared, s.windowed);
     sending_blocks_ += s.blocks;
     sending_.emplace(s.request, slot);
   } else {
@@ -526,7 +524,7 @@ void Engine::sent(std::int64_t request, Ticks now) {
 // Its windows take blocks with every `block_tokens` positions, until they are as long as they can be.
 void Engine::begin_window(std::uint32_t slot) {
   Sequence& s = slots_[slot];
-  const std::int64_t positions = s.joined_context - s.shared;
+  const std::int64_t positions = window_positions_of(s);
   s.is_windowed = positions < window_tokens();
   if (!s.is_windowed) {
     ++past_windows_;
@@ -556,11 +554,11 @@ void Engine::end_windows() {
 }
 
 void Engine::stop_decoding(Sequence& s) {
-  phases_[static_cast<std::size_t>(phase_of(s))] -= shape_.windows.whole;
+  --phases_[static_cast<std::size_t>(phase_of(s))];
   if (s.is_windowed) {
     s.is_windowed = false;
     --windowed_;
-    window_positions_ -= context_of(s) - s.shared;
+    window_positions_ -= window_positions_of(s);
     phases_[static_cast<std::size_t>(phase_of(s))] -= shape_.windows.groups;
   } else if (shape_.windows.groups > 0) {
     --past_windows_;
@@ -574,7 +572,7 @@ void Engine::stop_decoding(Sequence& s) {
 std::int64_t Engine::release(Sequence& s) {
   const Request& request = workload_.requests[static_cast<std::size_t>(s.request)];
   if (settings_.scheduler != Scheduler::static_batch && s.decodes) {
-    s.blocks = blocks_of(context_of(s) - s.shared);  // grown while decoding
+    s.blocks = blocks_of(context_of(s) - s.shared, s.windowed);  // grown while decoding
   }
   used_ -= s.blocks;
   committed_ -= whole_blocks(request);

@@ -73,20 +73,20 @@ struct EngineTotals {
 
 enum class Jumps : std::uint8_t { aggregated, stepped };
 
-// Memory behind sliding windows that is freed: `n` blocks of a sequence's positions take `whole * n + groups * min(n,
-// most)` blocks of the cache.
+// Memory behind sliding windows that is freed: `n` blocks of a sequence's positions take `n + groups * min(n, most)`
+// blocks of the cache.
 struct WindowShape {
-  std::int64_t whole = 1;   // 0: all layers have a window
   std::int64_t groups = 0;  // of layers with a window, each of as many layers as a block has; 0: none, or none is freed
   std::int64_t most = 0;    // blocks that a window touches
 
-  [[nodiscard]] std::int64_t blocks(std::int64_t n) const { return whole * n + groups * std::min(n, most); }
-  // The largest n for which `blocks` suffice; none: any.
-  [[nodiscard]] std::optional<std::int64_t> largest(std::int64_t blocks) const {
-    const std::int64_t inside = blocks / (whole + groups);
-    if (inside <= most || groups == 0) { return inside; }
-    if (whole == 0) { return std::nullopt; }
-    return (blocks - groups * most) / whole;
+  // `shared`: blocks of the prefix cache before these `n`, of which the windows count.
+  [[nodiscard]] std::int64_t blocks(std::int64_t n, std::int64_t shared = 0) const {
+    return n + groups * std::min(n + shared, most);
+  }
+  // The largest n for which `blocks` suffice.
+  [[nodiscard]] std::int64_t largest(std::int64_t blocks) const {
+    const std::int64_t inside = blocks / (1 + groups);
+    return inside <= most || groups == 0 ? inside : blocks - groups * most;
   }
 };
 
@@ -115,8 +115,8 @@ struct EngineShape {
   return settings.max_batched_tokens * shape.ranks * shape.micro_batches;
 }
 
-// Of the longest request for which a rank has room; none: any.
-[[nodiscard]] std::optional<std::int64_t> rank_tokens(const EngineSettings& settings, const EngineShape& shape);
+// Of the longest request for which a rank has room.
+[[nodiscard]] std::int64_t rank_tokens(const EngineSettings& settings, const EngineShape& shape);
 
 // None: runs with other limits differ, however far away they are.
 [[nodiscard]] std::optional<EngineLimits> engine_limits(const EngineSettings& settings, const EngineShape& shape);
@@ -163,7 +163,7 @@ class Engine {
   // Blocks of a request at its end; a rank of which the cache has fewer can never run it.
   [[nodiscard]] std::int64_t needed_blocks(const Request& request) const;
   [[nodiscard]] std::int64_t rank_blocks() const { return shape_.blocks / shape_.ranks; }
-  [[nodiscard]] std::int64_t rank_tokens() const { return serving::rank_tokens(settings_, shape_).value_or(0); }
+  [[nodiscard]] std::int64_t rank_tokens() const { return serving::rank_tokens(settings_, shape_); }
 
   [[nodiscard]] std::int64_t outstanding() const { return running() + waiting() + coming(); }
   // Requests that have a place, and whose keys and values have not come yet.
@@ -207,6 +207,7 @@ class Engine {
     std::int64_t joined = 0, joined_context = 0;  // decoding: step and positions in the cache when it began
     std::int64_t blocks = 0;                      // of its own
     std::int64_t shared = 0;                      // positions in blocks of the prefix cache
+    std::int64_t windowed = 0;  // of these, blocks that no other sequence held: their windows count as its own
     std::uint64_t admission = 0;
     bool alive = false, decodes = false;
     bool is_windowed = false;         // decodes, and its windows still grow
@@ -228,9 +229,10 @@ class Engine {
   [[nodiscard]] std::int64_t running() const { return decodes_ + static_cast<std::int64_t>(prefilling_.size()); }
   [[nodiscard]] std::int64_t available() const { return shape_.blocks - used_; }
   [[nodiscard]] std::int64_t most_running() const { return settings_.max_sequences * shape_.ranks; }
-  // For `tokens` positions of a sequence's own.
-  [[nodiscard]] std::int64_t blocks_of(std::int64_t tokens) const {
-    return tokens <= 0 ? 0 : shape_.windows.blocks(ceil_div(tokens, settings_.block_tokens));
+  // For `tokens` positions of a sequence's own, behind `windowed` blocks of the prefix cache whose windows it holds.
+  [[nodiscard]] std::int64_t blocks_of(std::int64_t tokens, std::int64_t windowed = 0) const {
+    const std::int64_t own = tokens <= 0 ? 0 : ceil_div(tokens, settings_.block_tokens);
+    return shape_.windows.blocks(own, windowed);
   }
   [[nodiscard]] Ticks swap_time(std::int64_t positions) const;
   [[nodiscard]] std::int64_t context_of(const Sequence& s) const { return s.joined_context + step_ - s.joined; }
@@ -251,10 +253,12 @@ class Engine {
   // Blocks that decoding sequences need in the decode step `step`.
   [[nodiscard]] std::int64_t growing(std::int64_t step) const;
   // Of as many decode steps as a block has tokens.
-  [[nodiscard]] std::int64_t cycle_blocks() const {
-    return shape_.windows.whole * decodes_ + shape_.windows.groups * windowed_;
-  }
+  [[nodiscard]] std::int64_t cycle_blocks() const { return decodes_ + shape_.windows.groups * windowed_; }
   [[nodiscard]] std::int64_t window_tokens() const { return shape_.windows.most * settings_.block_tokens; }
+  // Positions of its own and of `windowed` blocks before them.
+  [[nodiscard]] std::int64_t window_positions_of(const Sequence& s) const {
+    return context_of(s) - s.shared + s.windowed * settings_.block_tokens;
+  }
   void begin_window(std::uint32_t slot);
   void end_windows();
   [[nodiscard]] bool is_here(std::uint32_t slot, std::uint64_t admission) const {

@@ -57,7 +57,7 @@ Engine::Offer Engine::offer_of(const Waiting& waiting, std::int64_t budget) cons
     offer.tokens = planned_.empty() ? left : 0;  // a prompt longer than the budget runs alone
   }
   const std::int64_t end = settings_.reserve == Reserve::chunk ? known + offer.tokens : target;
-  offer.own_blocks = blocks_of(end - offer.units * workload_.block_tokens);
+  offer.own_blocks = blocks_of(end - offer.units * workload_.block_tokens, offer.new_shared * unit_blocks_);
   return offer;
 }
 
@@ -111,8 +111,7 @@ std::int64_t Engine::free_after(const Waiting& waiting, const Offer& offer) cons
 // every decode step, so that a request that does not fit cannot fit before another one ends.
 std::int64_t Engine::free_positions() const {
   const WindowShape& windows = shape_.windows;
-  std::int64_t own = windows.whole * (contexts_ - shared_) +
-                     windows.groups * (window_positions_ + past_windows_ * window_tokens()) +
+  std::int64_t own = contexts_ - shared_ + windows.groups * (window_positions_ + past_windows_ * window_tokens()) +
                      (sending_blocks_ + coming_blocks_) * settings_.block_tokens;
   for (const std::uint32_t slot : prefilling_) { own += slots_[slot].blocks * settings_.block_tokens; }
   return (shape_.blocks - prefixes_.held() * unit_blocks_) * settings_.block_tokens - own;
@@ -139,6 +138,7 @@ std::uint32_t Engine::take_place(const Waiting& waiting, const Offer& offer) {
   s.generated = waiting.generated;
   s.computed = std::max(offer.hit_tokens, waiting.kept);
   s.shared = offer.units * workload_.block_tokens;
+  s.windowed = offer.new_shared * unit_blocks_;
   s.admission = admissions_++;
   s.alive = true;
   s.decodes = false;
@@ -305,7 +305,7 @@ Engine::Continued Engine::continue_prompts(std::int64_t budget) {
     Sequence& s = slots_[slot];
     std::int64_t tokens = std::min({s.target - s.computed, result.budget, settings_.max_batched_tokens});
     if (settings_.long_prefill_threshold > 0) { tokens = std::min(tokens, settings_.long_prefill_threshold); }
-    const std::int64_t need = blocks_of(s.computed + tokens - s.shared) - s.blocks;
+    const std::int64_t need = blocks_of(s.computed + tokens - s.shared, s.windowed) - s.blocks;
     leaves_free(available() - need);
     bool stays = true;
     while (need > available() && stays) {
@@ -382,7 +382,7 @@ void Engine::preempt_last() {
   }
   const std::int64_t free = available() - prefixes_.idle() * unit_blocks_;
   const std::int64_t own = release(s);
-  const bool stays = settings_.prefix_cache && !swaps && shape_.windows.whole > 0;
+  const bool stays = settings_.prefix_cache && !swaps;
   const std::int64_t whole = stays ? std::max<std::int64_t>(0, context - s.shared) / settings_.block_tokens : 0;
   const std::int64_t rest = own - whole;  // not whole: freed before
   left_.free(rest);

@@ -85,8 +85,7 @@ RandomCase random_case(std::int64_t branches) {
   const std::int64_t longest = options.input + options.output + later + 2 * s.block_tokens;
   c.fleet.shape.blocks = (longest * *rc::gen::inRange<std::int64_t>(1, 4)) / s.block_tokens + 4;
   if (*rc::gen::arbitrary<bool>()) {
-    c.fleet.shape.windows = {*rc::gen::element<std::int64_t>(1, 1, 0), *rc::gen::inRange<std::int64_t>(1, 7),
-                             *rc::gen::inRange<std::int64_t>(1, 6)};
+    c.fleet.shape.windows = {*rc::gen::inRange<std::int64_t>(1, 7), *rc::gen::inRange<std::int64_t>(1, 6)};
     c.fleet.shape.blocks += c.fleet.shape.windows.groups * c.fleet.shape.windows.most;
   }
   for (std::int64_t tiers = *rc::gen::element<std::int64_t>(0, 1, 2); tiers > 0; --tiers) {

@@ -144,15 +144,16 @@ std::int64_t iterations_of(const EngineTotals& totals, double tokens) {
   return totals.iterations - std::llround(steps * (1.0 - 1.0 / tokens));
 }
 
-// Blocks of a request of the mean length at its end, as if nothing of it were shared.
+// Blocks of a request of the mean length at its end, as if nothing of it were shared but by its branches.
 double mean_blocks(const Pool& pool, const Workload& load) {
   double tokens = 0;
-  for (const Request& request : load.requests) {
-    tokens += real(request.input + (pool.shape.prefill_only ? 1 : request.output));
+  for (std::int64_t i = 0; i < load.arriving(); ++i) {
+    const Request& request = load.requests[static_cast<std::size_t>(i)];
+    tokens += real(request.input + (pool.shape.prefill_only ? 1 : load.branches * request.output));
   }
-  const double blocks = tokens / real(std::ssize(load.requests)) / real(pool.settings->block_tokens);
+  const double blocks = tokens / real(load.arriving()) / real(pool.settings->block_tokens);
   const WindowShape& windows = pool.shape.windows;
-  return real(windows.whole) * blocks + real(windows.groups) * std::min(blocks, real(windows.most));
+  return blocks + real(windows.groups) * std::min(blocks, real(load.branches * windows.most));
 }
 
 void summarise_pools(results::Serving& result, const std::vector<Pool>& pools, const Workload& load,
