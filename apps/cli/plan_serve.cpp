@@ -198,17 +198,29 @@ std::string weights_of(const serving::Scenario& s, const results::Serving& resul
   return result.quantized.empty() ? text : fmt::format("{} (quantized: {})", text, result.quantized);
 }
 
+// Which server runs an engine: by the stack of its profile, which a file has, too.
+enum class Family : std::uint8_t { vllm, sglang, other };
+
+Result<Family> family_of(const std::string& data, const std::string& engine) {
+  ORRERY_TRY(profile, serving::load_engine(data, engine));
+  if (profile.stack.starts_with("sglang")) { return Family::sglang; }
+  return profile.stack.starts_with("vllm") ? Family::vllm : Family::other;
+}
+
 struct NodeFacts {
   std::int64_t accelerators = 0;
   bool is_amd = false;
   std::int64_t longest = 0;  // tokens that the model allows
+  bool is_sglang = false;    // the engine
 };
 
 NodeFacts node_of(const std::string& data, const serving::Scenario& s) {
   const auto described = hardware::Catalogue(data).cluster(s.cluster, 0);
   if (!described) { return {}; }
   const auto model = workload::load_model(data, s.model, s.as);
-  return {launch::devices_per_node(*described), described->accelerator.maker == "AMD", model ? model->max_seq : 0};
+  const auto family = family_of(data, s.engine);
+  return {launch::devices_per_node(*described), described->accelerator.maker == "AMD", model ? model->max_seq : 0,
+          family && *family == Family::sglang};
 }
 
 std::string script(launch::Server server, const api::ServePlanRequest& request, const results::ServingCandidate& best,
@@ -219,7 +231,7 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
   if (best.prefill) { fleet.prefill = served_pool("prefill", *best.prefill, best.result.pools.front()); }
   fleet.engine = served_pool(best.prefill ? "decode" : "engine", best.engine, best.result.pools.back());
   if (s.stack == "sglang-deepep") { fleet.expert_backend = "deepep"; }
-  fleet.workers_are_sglang = s.engine.starts_with("sglang");
+  fleet.workers_are_sglang = node.is_sglang;
   fleet.node_accelerators = node.accelerators;
   fleet.is_amd = node.is_amd;
   fleet.routing = config::enum_name(s.routing);
@@ -256,17 +268,17 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
 }
 
 // The prediction is that of the engine that a server runs: simulated by default, and another one is refused.
-Result<void> match_engine(api::ServeRequest& request, launch::Server server) {
+Result<void> match_engine(const std::string& data, api::ServeRequest& request, launch::Server server) {
   serving::Scenario& s = request.scenario;
   using launch::Server;
   if (!request.names_engine) {
     s.engine = server == Server::sglang ? "sglang" : "vllm-v1";
     return {};
   }
-  const bool is_file = s.engine.find_first_of("./") != std::string::npos;
-  const bool runs = (server != Server::vllm && s.engine.starts_with("sglang")) ||
-                    (server != Server::sglang && s.engine.starts_with("vllm"));
-  if (is_file || runs) { return {}; }
+  ORRERY_TRY(family, family_of(data, s.engine));
+  const bool runs =
+      (server != Server::vllm && family == Family::sglang) || (server != Server::sglang && family == Family::vllm);
+  if (runs) { return {}; }
   const char* const engines = server == Server::vllm ? "vLLM" : server == Server::sglang ? "SGLang" : "vLLM or SGLang";
   return fail(flag_place("--emit"),
               fmt::format("{} runs {}, and --engine is {}", config::enum_name(server), engines, s.engine));
@@ -286,10 +298,10 @@ Result<std::optional<launch::Server>> server_of(const Options& options) {
 Result<int> run(const Options& options) {
   ORRERY_TRY(server, server_of(options));
   ORRERY_TRY(request, plan_request(options));
-  if (server) {
-    if (auto ok = match_engine(request.base, *server); !ok) { return tl::make_unexpected(ok.error()); }
-  }
   ORRERY_TRY(data, data_directory());
+  if (server) {
+    if (auto ok = match_engine(data, request.base, *server); !ok) { return tl::make_unexpected(ok.error()); }
+  }
   Progress progress("deployments");
   request.progress = [&progress](std::int64_t done, std::int64_t all) { progress.update(done, all); };
   const auto start = std::chrono::steady_clock::now();

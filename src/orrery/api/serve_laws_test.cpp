@@ -21,6 +21,17 @@ ServeRequest one_request(const char* model, const char* cluster, std::int64_t tp
   return request;
 }
 
+// On one engine, of as many requests as it takes to judge the rate.
+ServeRequest at_rate(double rate, std::int64_t isl, std::int64_t osl) {
+  ServeRequest request = one_request("llama-3.1-8b", "dgx-h100", 1);
+  request.scenario.concurrency.reset();
+  request.scenario.requests.reset();
+  request.scenario.rate = rate;
+  request.scenario.isl = isl;
+  request.scenario.osl = osl;
+  return request;
+}
+
 // Mean time of three prompts of 8,000 tokens, one after the other.
 double prompt_time(ServeRequest request) {
   request.scenario.precision = hardware::Precision::fp8;
@@ -35,13 +46,8 @@ double prompt_time(ServeRequest request) {
 // A limit on the time per token alone is met while prompts queue up. The highest load is one that is answered, and
 // twice as much is said to be too much.
 TEST(ApiServeLaws, a_load_that_is_not_answered_is_not_carried) {
-  ServeRequest request = one_request("llama-3.1-8b", "dgx-h100", 1);
-  request.scenario.concurrency.reset();
-  request.scenario.requests.reset();
-  request.scenario.isl = 8000;
-  request.scenario.osl = 16;
+  ServeRequest request = at_rate(5.0, 8000, 16);
   request.scenario.slo = "tpot_p99=2s";
-  request.scenario.rate = 5.0;
   const auto curve = serve_goodput(ORRERY_SOURCE_DATA_DIR, request);
   ASSERT_TRUE(curve.has_value()) << curve.error().text();
   const results::ServingPoint& best = curve->points[*curve->best];
@@ -67,12 +73,7 @@ TEST(ApiServeLaws, tokens_cost_what_an_accelerator_costs) {
 // The highest rate without a service level is what an engine answers that always has requests: the throughput of a
 // closed loop of more clients than run at a time.
 TEST(ApiServeLaws, without_a_service_level_the_highest_rate_is_what_a_busy_engine_answers) {
-  ServeRequest request = one_request("llama-3.1-8b", "dgx-h100", 1);
-  request.scenario.concurrency.reset();
-  request.scenario.requests.reset();
-  request.scenario.isl = 1024;
-  request.scenario.osl = 128;
-  request.scenario.rate = 3.0;
+  ServeRequest request = at_rate(3.0, 1024, 128);
   const auto curve = serve_goodput(ORRERY_SOURCE_DATA_DIR, request);
   ASSERT_TRUE(curve.has_value()) << curve.error().text();
   request.scenario.rate.reset();
@@ -87,12 +88,7 @@ TEST(ApiServeLaws, without_a_service_level_the_highest_rate_is_what_a_busy_engin
 
 // Many engines do not sustain more than as many times what one does, and refusals sustain nothing.
 TEST(ApiServeLaws, many_engines_sustain_no_more_than_as_many_alone) {
-  ServeRequest request = one_request("llama-3.1-8b", "dgx-h100", 1);
-  request.scenario.concurrency.reset();
-  request.scenario.requests.reset();
-  request.scenario.isl = 512;
-  request.scenario.osl = 64;
-  request.scenario.rate = 60.0;
+  ServeRequest request = at_rate(60.0, 512, 64);
   const auto one = serve_goodput(ORRERY_SOURCE_DATA_DIR, request);
   constexpr std::int64_t kEngines = test::kSanitizers ? 8 : 64;
   request.scenario.replicas = kEngines;

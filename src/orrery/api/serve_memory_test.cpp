@@ -109,6 +109,17 @@ ServeRequest windows(const char* model, const char* engine) {
   return request;
 }
 
+// Gemma 3 27B with vLLM on one H100.
+ServeRequest many_clients(std::int64_t clients, std::int64_t requests, std::int64_t isl, std::int64_t osl) {
+  ServeRequest request = windows("gemma-3-27b", "vllm-v1");
+  request.scenario.isl = isl;
+  request.scenario.osl = osl;
+  request.scenario.rate.reset();
+  request.scenario.concurrency = clients;
+  request.scenario.requests = requests;
+  return request;
+}
+
 ServeRequest keeps_all(ServeRequest request) {
   config::add(request.engine, "frees_windows", config::boolean_node(false));
   return request;
@@ -128,12 +139,7 @@ TEST(ServeMemory, layers_with_windows_take_no_blocks_behind_them) {
 // A request of 8,192 + 128 tokens: 520 blocks of 16, and 65 for each of six groups of ten layers with windows: 910.
 // With all positions 520 x 6.2 = 3,224.
 TEST(ServeMemory, more_long_requests_run_at_a_time_where_windows_are_freed) {
-  ServeRequest request = windows("gemma-3-27b", "vllm-v1");
-  request.scenario.isl = 8192;
-  request.scenario.osl = 128;
-  request.scenario.concurrency = 64;
-  request.scenario.rate.reset();
-  request.scenario.requests = 64;
+  ServeRequest request = many_clients(64, 64, 8192, 128);
   config::add(request.engine, "reserve", config::text_node("whole"));
   const auto most = [](ServeRequest of, std::int64_t blocks) {
     config::add(of.engine, "blocks", config::integer_node(blocks));
@@ -148,12 +154,7 @@ TEST(ServeMemory, more_long_requests_run_at_a_time_where_windows_are_freed) {
 // Short answers to short prompts never leave the windows; seven blocks for each 16 tokens of Gemma 3 27B, of a tenth
 // more memory than all 62 layers take.
 TEST(ServeMemory, freeing_windows_costs_what_groups_of_layers_are_filled_up_with) {
-  ServeRequest request = windows("gemma-3-27b", "vllm-v1");
-  request.scenario.isl = 100;
-  request.scenario.osl = 400;
-  request.scenario.rate.reset();
-  request.scenario.concurrency = 300;
-  request.scenario.requests = 900;
+  ServeRequest request = many_clients(300, 900, 100, 400);
   const double freed = serving_test::run_of(request).output_tokens_per_s;
   const double kept = serving_test::run_of(keeps_all(request)).output_tokens_per_s;
   EXPECT_GT(freed, 0.85 * kept);
@@ -162,26 +163,16 @@ TEST(ServeMemory, freeing_windows_costs_what_groups_of_layers_are_filled_up_with
 
 // Prompts with the same prefix share its blocks, and have windows of their own behind it.
 TEST(ServeMemory, requests_with_a_prefix_have_windows_behind_it) {
-  ServeRequest request = windows("gemma-3-27b", "vllm-v1");
-  request.scenario.isl = 2100;
-  request.scenario.osl = 100;
+  ServeRequest request = many_clients(400, 800, 2100, 100);
   request.scenario.prefix_groups = 1;
   request.scenario.prefix_tokens = 2000;
-  request.scenario.rate.reset();
-  request.scenario.concurrency = 400;
-  request.scenario.requests = 800;
   EXPECT_GT(serving_test::run_of(request).output_tokens_per_s,
             0.9 * serving_test::run_of(keeps_all(request)).output_tokens_per_s);
 }
 
 // Block ids that nobody shares change nothing but what is found again.
 TEST(ServeMemory, windows_of_cached_prompts_count) {
-  ServeRequest request = windows("gemma-3-27b", "vllm-v1");
-  request.scenario.isl = 4000;
-  request.scenario.osl = 300;
-  request.scenario.rate.reset();
-  request.scenario.concurrency = 200;
-  request.scenario.requests = 400;
+  ServeRequest request = many_clients(200, 400, 4000, 300);
   const double without = serving_test::run_of(request).output_tokens_per_s;
   request.scenario.prefix_groups = 1'000'000;
   request.scenario.prefix_tokens = 4000;

@@ -242,8 +242,8 @@ void warn_of_length(results::Serving& result, const workload::Model& model, cons
   for (const results::ServingPool& pool : result.pools) {
     if (pool.window_blocks == 0 || longest <= pool.longest) { continue; }
     result.warnings.push_back(
-        fmt::format("the longest request has {} tokens, and the engine starts with a --max-model-len of at most {}: "
-                    "layers with sliding windows keep a whole part of a prompt (a smaller --max-batched-tokens)",
+        fmt::format("the longest request has {} tokens, and vLLM starts with a --max-model-len of at most {}: layers "
+                    "with sliding windows need room for a chunk of --max-batched-tokens; give a smaller one",
                     grouped(longest), grouped(pool.longest)));
   }
   if (model.max_seq <= 0 || count == 0) { return; }
@@ -549,8 +549,9 @@ Failure no_load_failure(const results::ServingPoint& lowest, bool counts) {
                   ? "all requests arrive before the first ones are completed; give a lower --rate or more --requests"
                   : "requests arrive faster than they are completed; give a lower --rate";
   } else if (reached.empty() && !counts) {
-    reached = lowest.result.refused.value_or(0) > 0 ? "requests are refused (--admission-limit, -rate, -wait)"
-                                                    : "too few requests to tell; give more --requests";
+    reached = lowest.result.refused.value_or(0) > 0
+                  ? "requests are refused (--admission-limit, --admission-rate, --admission-wait)"
+                  : "too few requests to tell; give more --requests";
   }
   const char* const unit = counts ? "clients" : lowest.result.sessions ? "sessions/s" : "requests/s";
   const bool has_slo = !lowest.result.slo.empty();

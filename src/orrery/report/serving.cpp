@@ -86,10 +86,10 @@ std::string pool_table(const Serving& s) {
   std::string text = table.text();
   for (const auto& pool : s.pools) {
     if (pool.window_blocks == 0) { continue; }
-    text +=
-        wrapped("", fmt::format("KV tokens of the {}: of layers without sliding windows; those with windows take up "
-                                "to {} tokens more for each sequence",
-                                pool.name, grouped(pool.window_blocks * pool.block_tokens)));
+    text += wrapped(
+        "", fmt::format("KV tokens of the {} counts layers without sliding windows; layers with windows take the "
+                        "memory of up to {} tokens more for each sequence",
+                        pool.name, grouped(pool.window_blocks * pool.block_tokens)));
   }
   return text;
 }
@@ -350,8 +350,8 @@ std::string serving_curve_text(const results::ServingCurve& curve, TextStyle sty
     const auto& best = curve.points[*curve.best];
     // A rate is carried: the drain of a run is no part of it. Clients and sessions send as many requests as are served.
     const double requests = is_rate && !first.sessions ? best.load : best.result.requests_per_s;
-    text += fmt::format("\nHighest load {}: {:.4g} {}, {:.4g} requests/s per GPU\n",
-                        first.slo.empty() ? "that is sustained" : "within the SLO", best.load, unit,
+    text += fmt::format("\n{}: {:.4g} {}, {:.4g} requests/s per GPU\n",
+                        first.slo.empty() ? "Highest sustained load" : "Highest load within the SLO", best.load, unit,
                         requests / static_cast<double>(best.result.gpus));
   } else if (!first.slo.empty()) {
     text += "\nNo load of the table is within the SLO\n";

@@ -37,8 +37,6 @@ std::string measure_of(const ServingPlan& plan, std::string_view metric) {
 
 bool has_slo(const ServingPlan& plan) { return !plan.best.empty() && !plan.best.front().result.slo.empty(); }
 
-double measured(const results::Distribution& times, std::string_view measure) { return times.at(measure); }
-
 // Columns of TTFT and TPOT.
 struct Measures {
   std::string ttft, tpot;
@@ -65,7 +63,7 @@ std::string best_table(const ServingPlan& plan) {
                fmt::format("{:.3g}", c.load / static_cast<double>(plan.devices)), std::to_string(c.gpus),
                s.usd_per_million_tokens ? fmt::format("{:.3g}", *s.usd_per_million_tokens) : "-",
                s.joules_per_token ? fmt::format("{:.3g}", *s.joules_per_token) : "-",
-               shown_time(measured(s.ttft, measures.ttft)), shown_time(measured(s.tpot, measures.tpot)),
+               shown_time(s.ttft.at(measures.ttft)), shown_time(s.tpot.at(measures.tpot)),
                std::to_string(c.max_batched_tokens), c.text});
   }
   return table.text();
@@ -86,7 +84,7 @@ std::string traffic_table(const ServingPlan& plan) {
     const auto kilowatts = c.watts ? std::optional(1e-3 * *c.watts) : std::nullopt;
     table.row({std::to_string(i + 1), std::to_string(c.gpus), optional_number(c.usd_per_hour),
                optional_number(kilowatts), optional_number(s.usd_per_million_tokens),
-               shown_time(measured(s.ttft, measures.ttft)), shown_time(measured(s.tpot, measures.tpot)),
+               shown_time(s.ttft.at(measures.ttft)), shown_time(s.tpot.at(measures.tpot)),
                std::to_string(c.max_batched_tokens), c.text});
   }
   return table.text();
@@ -105,12 +103,11 @@ std::string header_text(const ServingPlan& plan, TextStyle style) {
         fmt::format("{} on {} of {}, {}", plan.model, counted(plan.devices, "GPU"), plan.cluster, plan.engine);
     const char* const title = has_slo(plan) ? "Most goodput per {} within the service level\n\n"
                                             : "Most requests per {}, without a service level (--slo)\n\n";
-    const char* const load = has_slo(plan) ? "within the service level" : "that is sustained";
+    const char* const load = has_slo(plan) ? "highest load within the service level" : "highest sustained load";
     return bold(text, style) + "\n" + fmt::format(fmt::runtime(title), plan.objective) + best_table(plan) +
-           wrapped("",
-                   fmt::format("{}: the highest load {}, of the whole fleet; per GPU: idle ones count; tokens: most "
-                               "in an iteration (max_batched_tokens){}",
-                               counts_sessions(plan) ? "sessions/s" : "req/s", load, price_note(plan)));
+           wrapped("", fmt::format("{}: the {}, of the whole fleet; per GPU: idle ones count; tokens: most "
+                                   "in an iteration (max_batched_tokens){}",
+                                   counts_sessions(plan) ? "sessions/s" : "req/s", load, price_note(plan)));
   }
   std::string text = bold(fmt::format("{} on GPUs of {}, {}", plan.model, plan.cluster, plan.engine), style) + "\n";
   text += fmt::format("Load        {}\n", plan.traffic->text);

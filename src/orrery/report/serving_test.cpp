@@ -48,10 +48,10 @@ TEST(ServingText, loads_of_sessions_are_sessions_per_second) {
   curve.points = {{2.0, {}}};
   curve.points[0].result.gpus = 1;
   curve.best = 0;
-  EXPECT_TRUE(has(serving_curve_text(curve, {}), "Highest load that is sustained: 2 requests/s,"));
+  EXPECT_TRUE(has(serving_curve_text(curve, {}), "Highest sustained load: 2 requests/s,"));
   curve.points[0].result.sessions = true;
   const std::string text = serving_curve_text(curve, {});
-  EXPECT_TRUE(has(text, "that is sustained: 2 sessions/s, 0 requests/s per GPU"));
+  EXPECT_TRUE(has(text, "Highest sustained load: 2 sessions/s, 0 requests/s per GPU"));
   EXPECT_LT(text.find("sessions/s"), text.find("TTFT p50"));  // the head of the first column
 }
 

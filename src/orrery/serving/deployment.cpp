@@ -363,10 +363,11 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
   }
   if (deployment.model.sliding_window > 0) {
     const bool frees = deployment.pools.front()->shape().windows.groups > 0;
-    list.push_back(frees ? fmt::format("memory that the part of a prompt takes behind sliding windows until its "
-                                       "iteration ends (up to {:.0f} % of the cache)",
-                                       100.0 * deployment.pools.front()->part_of_prompts())
-                         : "eviction behind sliding windows: the cache keeps all positions of a sequence");
+    list.push_back(frees
+                       ? fmt::format("memory of prompt chunks behind sliding windows until their iteration ends (up to "
+                                     "{:.0f} % of the cache)",
+                                     100.0 * deployment.pools.front()->part_of_prompts())
+                       : "eviction behind sliding windows: the cache keeps all positions of a sequence");
   }
   const auto overlaps = [](const auto& pool) {
     return pool->inputs().degrees.ep > 1 && pool->inputs().degrees.attention_dp > 1;

@@ -58,9 +58,9 @@ class BuiltPool {
   // Copies of experts that the ranks of an engine hold, besides one each.
   [[nodiscard]] std::int64_t redundant_experts() const { return redundant_experts_; }
   [[nodiscard]] std::optional<EngineLimits> limits() const { return engine_limits(inputs_.settings, shape_); }
-  // Of sequences that all layers keep: where memory behind windows is freed, fewer than the blocks have.
+  // That fit if every layer keeps all positions, as in pools of prefill and decode, though this pool may free windows.
   [[nodiscard]] double whole_positions() const;
-  // Of the cache, that layers with windows keep of the prompts of an iteration until it ends.
+  // Of the cache: what layers with windows keep of the prompt chunks of an iteration until it ends.
   [[nodiscard]] double part_of_prompts() const;
   void set_replicas(std::int64_t replicas) { inputs_.degrees.replicas = replicas; }
 

@@ -143,10 +143,10 @@ std::string BuiltPool::slice_warning() const {
   std::int64_t ep = d.ep;
   while (ep < ranks && (ranks % ep != 0 || !is_whole(ep))) { ++ep; }
   return fmt::format(
-      "experts in {} slices have {} columns: fp8 checkpoints with a scale for 128 x 128 weights (DeepSeek-V3, Qwen3) "
-      "do "
-      "not load; ep {} has whole blocks",
-      slices(d.ep), model.experts.ffn / slices(d.ep), ep);
+      "experts in {} slices have {:.4g} columns: fp8 checkpoints with a scale for 128 x 128 weights "
+      "(DeepSeek-V3, Qwen3) do not load{}",
+      slices(d.ep), real(model.experts.ffn) / real(slices(d.ep)),
+      is_whole(ep) ? fmt::format("; ep {} has whole blocks", ep) : "");
 }
 
 // Activations that are no part of memory_use, where the rest is less than they take; fewer sequences than were asked

@@ -179,9 +179,10 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
         .optional("memory_is_static", &E::memory_is_static,
                   "memory_use is the part of weights and cache alone; activations take of the rest")
         .optional("prefix_cache", &E::prefix_cache, "blocks of prompts are kept and found again by content")
-        .optional("frees_windows", &E::frees_windows,
-                  "layers with sliding windows keep the positions inside them alone; else all positions, as with "
-                  "prefill engines or tiers of the cache")
+        .optional(
+            "frees_windows", &E::frees_windows,
+            "the memory of keys and values behind sliding windows is freed, if some layers have windows and others "
+            "do not; with --prefill-replicas or tiers of the cache all positions are kept")
         .optional("speculative_tokens", &E::speculative_tokens,
                   "drafts that a decode iteration verifies (MTP, EAGLE); 0: no speculation", {.min = 0, .max = 64})
         .optional("acceptance", &E::acceptance, "probability that a draft is accepted if those before it are",

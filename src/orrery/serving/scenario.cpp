@@ -167,11 +167,11 @@ void add_load(Record<Scenario>& record) {
       .optional("join", &S::join,
                 "branches that an answer waits for; when these have ended, the others are cut; default: all",
                 {.min = 1, .max = 10'000})
-      .optional("requests", &S::requests,
-                "requests of the run; default: 1,000, or more if that is needed for them to arrive in ten times the "
-                "mean E2E; "
-                "ten for each client; or the trace",
-                {.min = 1, .max = kMostRequests})
+      .optional(
+          "requests", &S::requests,
+          "requests of the run; default: 1,000, or up to 20,000 so that they arrive in ten times the mean E2E; ten "
+          "for each client; or the trace",
+          {.min = 1, .max = kMostRequests})
       .optional("think", &S::think,
                 "with --concurrency or --turns: time of a client between an answer and its next request, and between "
                 "the turns of a session",
