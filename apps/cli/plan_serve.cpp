@@ -149,7 +149,7 @@ Result<api::ServePlanRequest> plan_request(const Options& options) {
 }
 
 launch::ServedPool served_pool(const char* role, const results::ServingDegrees& d, const results::ServingPool& pool) {
-  return {role, d.tp, d.pp, d.ep, d.attention_dp, d.replicas, pool.redundant_experts};
+  return {role, d.tp, d.pp, d.ep, d.attention_dp, d.replicas, pool.redundant_experts, pool.overlaps_batches};
 }
 
 // Of a scenario: what changes the prediction, and no server line says.
@@ -201,8 +201,7 @@ std::string weights_of(const serving::Scenario& s, const results::Serving& resul
 // Which server runs an engine: by the stack of its profile, which a file has, too.
 enum class Family : std::uint8_t { vllm, sglang, other };
 
-Result<Family> family_of(const std::string& data, const std::string& engine) {
-  ORRERY_TRY(profile, serving::load_engine(data, engine));
+Family family_of(const serving::EngineSettings& profile) {
   if (profile.stack.starts_with("sglang")) { return Family::sglang; }
   return profile.stack.starts_with("vllm") ? Family::vllm : Family::other;
 }
@@ -212,15 +211,24 @@ struct NodeFacts {
   bool is_amd = false;
   std::int64_t longest = 0;  // tokens that the model allows
   bool is_sglang = false;    // the engine
+  std::string stack;         // of its profile
 };
 
 NodeFacts node_of(const std::string& data, const serving::Scenario& s) {
   const auto described = hardware::Catalogue(data).cluster(s.cluster, 0);
   if (!described) { return {}; }
   const auto model = workload::load_model(data, s.model, s.as);
-  const auto family = family_of(data, s.engine);
+  const auto profile = serving::load_engine(data, s.engine);
   return {launch::devices_per_node(*described), described->accelerator.maker == "AMD", model ? model->max_seq : 0,
-          family && *family == Family::sglang};
+          profile && family_of(*profile) == Family::sglang, profile ? profile->stack : std::string()};
+}
+
+// Where the lines have a setting that is a number of their own.
+std::int64_t* number_of(const std::string& key, launch::ServedFleet& fleet) {
+  if (key == "speculative_tokens") { return &fleet.drafts; }
+  if (key == "two_batch_decodes") { return &fleet.two_batch_decodes; }
+  if (key == "two_batch_prompts") { return &fleet.two_batch_prompts; }
+  return nullptr;
 }
 
 std::string script(launch::Server server, const api::ServePlanRequest& request, const results::ServingCandidate& best,
@@ -230,7 +238,7 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
   fleet.model = s.model;
   if (best.prefill) { fleet.prefill = served_pool("prefill", *best.prefill, best.result.pools.front()); }
   fleet.engine = served_pool(best.prefill ? "decode" : "engine", best.engine, best.result.pools.back());
-  if (s.stack == "sglang-deepep") { fleet.expert_backend = "deepep"; }
+  if ((s.stack.empty() ? node.stack : s.stack) == "sglang-deepep") { fleet.expert_backend = "deepep"; }
   fleet.workers_are_sglang = node.is_sglang;
   fleet.node_accelerators = node.accelerators;
   fleet.is_amd = node.is_amd;
@@ -247,16 +255,22 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
   if (s.precision == hardware::Precision::fp8 && !s.weight_format) { fleet.quantization = "fp8"; }
   if (s.kv_format == hardware::CacheFormat::fp8) { fleet.kv_format = "fp8"; }
   // The lines have these; others that are given change the prediction, too.
-  constexpr std::array<std::string_view, 4> kEmitted = {"max_batched_tokens", "max_sequences", "stream_interval",
-                                                        "memory_use"};
+  constexpr std::array<std::string_view, 5> kEmitted = {"max_batched_tokens", "max_sequences", "stream_interval",
+                                                        "memory_use", "redundant_experts"};
   for (const config::Member& setting : request.base.engine.members) {
     const bool is_emitted = std::find(kEmitted.begin(), kEmitted.end(), setting.key) != kEmitted.end();
     if (is_emitted && (setting.key != "memory_use" || best.memory_use > 0.0)) { continue; }
-    if (setting.key == "speculative_tokens") {
-      fleet.drafts = std::atoll(setting.value.scalar.c_str());
+    if (std::int64_t* number = number_of(setting.key, fleet)) {
+      *number = std::atoll(setting.value.scalar.c_str());
       continue;
     }
     fleet.missing.push_back(setting.value.is_scalar() ? setting.key + " " + setting.value.scalar : setting.key);
+  }
+  // SGLang divides every batch of two and more, or none.
+  const bool divides_all = fleet.two_batch_decodes == 2 && fleet.two_batch_prompts == 2;
+  if (fleet.workers_are_sglang && fleet.two_batch_decodes + fleet.two_batch_prompts > 0 && !divides_all) {
+    fleet.missing.push_back(
+        fmt::format("two_batch_decodes {}, two_batch_prompts {}", fleet.two_batch_decodes, fleet.two_batch_prompts));
   }
   for (std::string& setting : simulated_only(s)) { fleet.missing.push_back(std::move(setting)); }
   if (!routes_alike(server, s.routing, best.prefill.has_value())) {
@@ -275,7 +289,8 @@ Result<void> match_engine(const std::string& data, api::ServeRequest& request, l
     s.engine = server == Server::sglang ? "sglang" : "vllm-v1";
     return {};
   }
-  ORRERY_TRY(family, family_of(data, s.engine));
+  ORRERY_TRY(profile, serving::load_engine(data, s.engine));
+  const Family family = family_of(profile);
   const bool runs =
       (server != Server::vllm && family == Family::sglang) || (server != Server::sglang && family == Family::vllm);
   if (runs) { return {}; }

@@ -32,6 +32,28 @@ Result<void> check_accelerators(ServingInputs& inputs, const std::vector<serving
   return {};
 }
 
+// Settings that need experts on several ranks, where no pool has them.
+Result<void> check_expert_settings(const serving::Deployment& deployment) {
+  const auto any = [&](auto is_so) { return std::any_of(deployment.pools.begin(), deployment.pools.end(), is_so); };
+  const std::string degrees = deployment.pools.size() > 1 ? "--ep or --prefill-ep" : "--ep";
+  if (any([](const auto& pool) { return pool->inputs().settings.redundant_experts > 0; }) &&
+      !any([](const auto& pool) { return pool->redundant_experts() > 0; })) {
+    return fail({{}, 0, 0, "--redundant-experts"},
+                fmt::format("extra copies of experts need a model with experts, and {} above 1", degrees));
+  }
+  const auto wants = [](const serving::EngineSettings& s) { return s.two_batch_decodes + s.two_batch_prompts > 0; };
+  if (any([&](const auto& pool) { return wants(pool->inputs().settings); }) &&
+      !any([](const auto& pool) { return pool->overlaps_batches(); })) {
+    const bool prompts = deployment.pools.front()->inputs().settings.two_batch_prompts > 0;
+    return fail({{}, 0, 0, prompts ? "--two-batch-prompts" : "--two-batch-decodes"},
+                fmt::format("two batches overlap while tokens travel to experts on other ranks: it needs a model with "
+                            "experts, {} above 1 with attention dp, and iterations of that kind (not --scheduler "
+                            "static)",
+                            degrees));
+  }
+  return {};
+}
+
 Result<PreparedServing> prepared(const std::string& data_directory, const ServeRequest& request) {
   auto wrong = serving::problems(request.scenario);
   if (!wrong.empty()) { return tl::make_unexpected(Failure{std::move(wrong)}); }
@@ -43,16 +65,7 @@ Result<PreparedServing> prepared(const std::string& data_directory, const ServeR
   });
   if (!shared_out) { return tl::make_unexpected(shared_out.error()); }
   ORRERY_TRY(ready, prepare_serving(*inputs, request));
-  const auto& pools = ready.deployment->pools;
-  const bool wanted = std::any_of(pools.begin(), pools.end(),
-                                  [](const auto& pool) { return pool->inputs().settings.redundant_experts > 0; });
-  const bool held =
-      std::any_of(pools.begin(), pools.end(), [](const auto& pool) { return pool->redundant_experts() > 0; });
-  if (wanted && !held) {
-    return fail({{}, 0, 0, "--redundant-experts"},
-                fmt::format("extra copies of experts need a model with experts, and --ep{} above 1",
-                            pools.size() > 1 ? " or --prefill-ep" : ""));
-  }
+  if (auto ok = check_expert_settings(*ready.deployment); !ok) { return tl::make_unexpected(ok.error()); }
   return ready;
 }
 

@@ -393,6 +393,19 @@ TEST(ApiServe, copies_of_experts_take_the_memory_of_experts) {
   EXPECT_NEAR(static_cast<double>(pool_of(3, 0).blocks) / 3.0, static_cast<double>(copied.blocks) / 4.0, 4.0);
 }
 
+TEST(ApiServe, two_batches_overlap_where_tokens_travel_to_experts) {
+  const auto answer = [](std::int64_t tp, std::int64_t ranks, const char* setting) {
+    ServeRequest request = one_request("mixtral-8x7b", "dgx-h100", tp);
+    request.scenario.attention_dp = request.scenario.ep = ranks;
+    config::add(request.engine, setting, config::integer_node(2));
+    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+    return run ? run->pools.at(0).plan : run.error().text();
+  };
+  EXPECT_EQ(answer(1, 4, "two_batch_decodes"), "tp 1, attention dp 4, ep 4, two-batch overlap");
+  EXPECT_EQ(answer(1, 4, "two_batch_prompts"), "tp 1, attention dp 4, ep 4, two-batch overlap");
+  EXPECT_THAT(answer(4, 1, "two_batch_decodes"), testing::HasSubstr("--two-batch-decodes: two batches overlap while"));
+}
+
 TEST(ApiServe, the_cache_takes_its_part_of_all_memory_or_of_what_weights_leave) {
   const auto blocks = [](double use, bool of_free) {
     ServeRequest request = small_run();

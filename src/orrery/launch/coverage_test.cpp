@@ -197,11 +197,11 @@ TEST(LaunchCoverage, every_value_of_a_choice_changes_the_launch) {
 
 TEST(LaunchCoverage, whatever_changes_in_a_job_changes_the_launch_or_its_notes) {
   const parallel::Job job;
-  const auto& [global_batch, seq, precision, task, adapter, formats, prompt, generate, pads_heads, replicates_tokens] =
-      job;
-  (void)prompt, (void)generate;  // inference only, which is an error
-  (void)pads_heads;              // an error where it has an effect (launch_test.cpp)
-  (void)replicates_tokens;       // of serving engines, which no launcher here starts
+  const auto& [global_batch, seq, precision, task, adapter, formats, prompt, generate, pads_heads, expert_imbalance,
+               replicates_tokens] = job;
+  (void)prompt, (void)generate;                     // inference only, which is an error
+  (void)pads_heads;                                 // an error where it has an effect (launch_test.cpp)
+  (void)expert_imbalance, (void)replicates_tokens;  // of serving engines, which no launcher here starts
   std::vector<std::pair<const char*, std::function<void(parallel::Job&)>>> list;
   const auto add = [&](const auto& /*field*/, const char* name, std::function<void(parallel::Job&)> change) {
     list.emplace_back(name, std::move(change));

@@ -32,6 +32,14 @@ std::string vllm_arguments(const ServedFleet& fleet, const ServedPool& pool) {
   if (pool.redundant_experts > 0) {
     text += fmt::format(R"( --enable-eplb --eplb-config '{{"num_redundant_experts":{}}}')", pool.redundant_experts);
   }
+  if (pool.overlaps_batches) {
+    // The server has no "never" for one of the two.
+    const auto threshold = [](std::int64_t tokens) { return tokens > 0 ? tokens : std::int64_t{1'000'000}; };
+    text += fmt::format(
+        " --enable-dbo --dbo-decode-token-threshold {} --dbo-prefill-token-threshold {} --all2all-backend {}",
+        threshold(fleet.two_batch_decodes), threshold(fleet.two_batch_prompts),
+        pool.role == "prefill" ? "deepep_high_throughput" : "deepep_low_latency");
+  }
   text += fmt::format(" \\\n    --max-num-batched-tokens {} --max-num-seqs {}", fleet.max_batched_tokens,
                       fleet.max_sequences);
   if (pool.memory_use > 0.0) { text += fmt::format(" --gpu-memory-utilization {:.4g}", pool.memory_use); }
@@ -145,6 +153,7 @@ std::string sglang_arguments(const ServedFleet& fleet, const ServedPool& pool, s
   if (pool.attention_dp > 1) { text += fmt::format(" --dp-size {} --enable-dp-attention", pool.attention_dp); }
   if (pool.ep > 1) { text += fmt::format(" --ep-size {}", pool.ep); }
   if (pool.redundant_experts > 0) { text += fmt::format(" --ep-num-redundant-experts {}", pool.redundant_experts); }
+  if (pool.overlaps_batches) { text += " --enable-two-batch-overlap"; }
   if (pool.ep > 1 && !fleet.expert_backend.empty()) { text += " --moe-a2a-backend " + fleet.expert_backend; }
   // Its limits are those of all ranks of attention dp together.
   text += fmt::format(" \\\n    --chunked-prefill-size {} --max-running-requests {}",

@@ -24,6 +24,7 @@ struct ServedPool {
   std::string role;  // "engine", "prefill", "decode"
   std::int64_t tp = 1, pp = 1, ep = 1, attention_dp = 1, replicas = 1;
   std::int64_t redundant_experts = 0;  // extra copies of experts of a layer
+  bool overlaps_batches = false;       // two-batch overlap
   double memory_use = 0.0;             // part of memory; 0: the server's default
 };
 
@@ -31,15 +32,16 @@ struct ServedFleet {
   std::string model;  // as it was given
   std::optional<ServedPool> prefill;
   ServedPool engine;
-  std::int64_t max_batched_tokens = 0, max_sequences = 0;  // of a rank of attention dp
-  std::int64_t stream_interval = 1;                        // tokens of a sequence that are sent together
-  std::int64_t longest = 0;                                // most tokens of a request; 0: those of the checkpoint
-  std::int64_t drafts = 0;                                 // tokens that MTP modules draft in a decode step
-  std::string quantization, kv_format;                     // "fp8"; empty: as the checkpoint is
-  std::string weights;                                     // of the checkpoint: "fp4 (routed experts)"; empty: any
-  std::string expert_backend;                              // SGLang: "deepep"; empty: its default
-  bool workers_are_sglang = false;                         // Dynamo's; else vLLM's
-  std::int64_t node_accelerators = 0;                      // of a node; 0: all are in one
+  std::int64_t max_batched_tokens = 0, max_sequences = 0;     // of a rank of attention dp
+  std::int64_t stream_interval = 1;                           // tokens of a sequence that are sent together
+  std::int64_t longest = 0;                                   // most tokens of a request; 0: those of the checkpoint
+  std::int64_t two_batch_decodes = 0, two_batch_prompts = 0;  // of pools that overlap batches; see EngineSettings
+  std::int64_t drafts = 0;                                    // tokens that MTP modules draft in a decode step
+  std::string quantization, kv_format;                        // "fp8"; empty: as the checkpoint is
+  std::string weights;                                        // of the checkpoint: "fp4 (routed experts)"; empty: any
+  std::string expert_backend;                                 // SGLang: "deepep"; empty: its default
+  bool workers_are_sglang = false;                            // Dynamo's; else vLLM's
+  std::int64_t node_accelerators = 0;                         // of a node; 0: all are in one
   bool is_amd = false;                        // accelerators, which have another variable for their numbers
   std::string routing = "least-outstanding";  // of requests to engines
   std::string note;                           // a comment of the first lines

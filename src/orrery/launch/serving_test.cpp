@@ -37,6 +37,18 @@ TEST(ServingScript, names_the_library_that_dispatches_tokens) {
   EXPECT_THAT(serving_script(Server::sglang, fleet), Not(HasSubstr("--moe-a2a-backend")));
 }
 
+TEST(ServingScript, overlaps_two_batches_where_they_were_simulated) {
+  ServedFleet fleet = fleet_of(0);
+  fleet.two_batch_decodes = 64;
+  EXPECT_THAT(serving_script(Server::sglang, fleet), Not(HasSubstr("overlap")));
+  EXPECT_THAT(serving_script(Server::vllm, fleet), Not(HasSubstr("--enable-dbo")));
+  fleet.engine.overlaps_batches = true;
+  EXPECT_THAT(serving_script(Server::sglang, fleet), HasSubstr(" --enable-two-batch-overlap"));
+  EXPECT_THAT(serving_script(Server::vllm, fleet),
+              HasSubstr(" --enable-dbo --dbo-decode-token-threshold 64 --dbo-prefill-token-threshold 1000000 "
+                        "--all2all-backend deepep_low_latency"));
+}
+
 // vLLM's limits are those of a rank of attention dp, SGLang's those of all ranks.
 TEST(ServingScript, states_the_limits_that_were_simulated) {
   ServedFleet fleet = fleet_of(0);

@@ -334,6 +334,7 @@ workload::Slice slice_of(const Job& job, const Plan& plan, workload::Pass pass) 
   slice.adapter = job.adapter;
   slice.formats = job.formats;
   slice.pads_heads = job.pads_heads;
+  slice.expert_imbalance = job.expert_imbalance;
   if (plan.tables.sharding != workload::TableSharding::none) {
     slice.tables = plan.tables;
     slice.table_ranks = plan.table_ranks();

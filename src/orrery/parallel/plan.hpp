@@ -41,6 +41,7 @@ struct Job {
   std::int64_t generate = 0;  // inference: generated tokens per sequence; the prefill generates the first
   workload::Formats formats = {};
   bool pads_heads = false;         // by the software (Stack::pads_heads): tp need not divide the attention heads
+  double expert_imbalance = 1.0;   // workload::Slice::expert_imbalance
   bool replicates_tokens = false;  // by the software (DispatchPolicy::replicated_tokens): experts under tp need no
                                    // sequence parallelism
 

@@ -63,6 +63,7 @@ struct ServingPool {
   std::string engine, plan, accelerator;
   std::int64_t replicas = 1, gpus = 1;
   std::int64_t redundant_experts = 0;         // extra copies of experts of a layer
+  bool overlaps_batches = false;              // two-batch overlap
   std::int64_t blocks = 0, block_tokens = 1;  // of the cache of one engine
   // Tokens of the longest request that the engine accepts. Blocks of one sequence for layers with sliding windows, at
   // most, besides those of its positions; 0: all positions are kept.

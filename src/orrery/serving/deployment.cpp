@@ -128,39 +128,6 @@ Result<void> BuiltPool::finish() {
   return {};
 }
 
-Result<void> BuiltPool::add_price() {
-  const PoolInputs& in = inputs_;
-  parallel::Job job = in.job;
-  job.task = parallel::Task::inference;
-  job.pads_heads = in.stack.pads_heads;
-  job.replicates_tokens = in.stack.dispatch.replicated_tokens;
-  // Static batches are priced as estimates are.
-  job.formats.wide_absorption = in.settings.wide_absorption && in.cluster.accelerator.maker == "NVIDIA" &&
-                                in.settings.scheduler != Scheduler::static_batch;
-  job.global_batch = in.degrees.attention_dp;
-  job.prompt = 1;
-  job.generate = 2;
-  job.seq = 2;
-  const auto wrong = parallel::problems(*in.model, job, plan(), in.cluster.devices);
-  if (!wrong.empty()) { return tl::make_unexpected(Failure{{in_terms_of_pool(wrong.front())}}); }
-  const Exact exact = in.settings.scheduler == Scheduler::static_batch ? Exact::yes : Exact::no;
-  const Seconds expert_host = in.degrees.ep > 1
-                                  ? std::max(in.settings.expert_layer_host, in.settings.expert_parallel_layer_host)
-                                  : in.settings.expert_layer_host;
-  const std::int64_t block_rows = in.degrees.ep > 1
-                                      ? std::max(in.settings.expert_block_rows, in.settings.expert_parallel_block_rows)
-                                      : in.settings.expert_block_rows;
-  price_ = std::make_unique<ProgramPrice>(
-      *in.model, in.cluster, in.stack, job, plan(),
-      PriceOptions{in.settings.largest_graph, exact, in.settings.speculative_tokens, tokens_per_step(in.settings),
-                   in.settings.draft_layers, in.settings.layer_host, expert_host, in.settings.expert_rate,
-                   in.settings.expert_math_rate, in.settings.expert_math_rate_of,
-                   in.settings.expert_weight_only_math_rate, in.settings.expert_latency, block_rows,
-                   in.settings.overlap_branches, in.settings.draft_host, in.settings.sequence_host,
-                   in.settings.max_batched_tokens, in.settings.routes_padding, slowdown_of_age(in.settings)});
-  return {};
-}
-
 // Every accelerator of an engine loads its part of a block, over its own host link or over the outermost links. The
 // remote tier is a store of the fleet; here it has a rate and no size.
 Result<void> BuiltPool::add_tiers() {
@@ -201,6 +168,7 @@ results::ServingPool BuiltPool::described() const {
   pool.replicas = d.replicas;
   pool.gpus = d.gpus();
   pool.redundant_experts = redundant_experts_;
+  pool.overlaps_batches = overlaps_batches();
   pool.blocks = shape_.blocks;
   pool.block_tokens = inputs_.settings.block_tokens;
   pool.longest = accepted_tokens();
@@ -212,6 +180,7 @@ results::ServingPool BuiltPool::described() const {
   if (d.attention_dp > 1) { parts.push_back(fmt::format("attention dp {}", d.attention_dp)); }
   if (inputs_.model->has_experts()) { parts.push_back(fmt::format("ep {}", d.ep)); }
   if (redundant_experts_ > 0) { parts.push_back(fmt::format("redundant experts {}", redundant_experts_)); }
+  if (pool.overlaps_batches) { parts.emplace_back("two-batch overlap"); }
   pool.plan = join(parts, ", ");
   return pool;
 }

@@ -191,6 +191,17 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
                   "extra copies of experts in a layer (with ep above 1); at least so many that all ranks hold equally "
                   "many",
                   {.min = 0, .max = 65536})
+        .optional("expert_imbalance", &E::expert_imbalance,
+                  "with ep above 1: tokens of the rank whose experts get most, relative to the mean of all ranks; the "
+                  "others wait for it. Engines report its inverse (balancedness)",
+                  {.min = 1.0, .max = 1000.0})
+        .optional("two_batch_decodes", &E::two_batch_decodes,
+                  "sequences of a rank from which a decode iteration is divided into two batches, one of which "
+                  "computes while tokens of the other travel to experts and back (SGLang: two-batch overlap, which "
+                  "divides from 2; vLLM: dual batch overlap); 0: never. Needs attention dp and ep above 1",
+                  {.min = 0, .max = kMostOfAStep})
+        .optional("two_batch_prompts", &E::two_batch_prompts,
+                  "the same for tokens of a rank in an iteration with prompts", {.min = 0, .max = kMostOfAStep})
         .optional("draft_layers", &E::draft_layers, "layers of the draft model, each like one of the model's",
                   {.min = 0.0, .max = 1000.0})
         .optional("largest_graph", &E::largest_graph,

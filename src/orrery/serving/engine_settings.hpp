@@ -60,6 +60,9 @@ struct EngineSettings {
   std::int64_t batch_wait = 0;          // decode iterations that prompts wait until they fill batch_wait_part
   double batch_wait_part = 1.0;         // of max_batched_tokens
   std::int64_t redundant_experts = 0;   // copies of experts of a layer, besides one each; see its help
+  double expert_imbalance = 1.0;        // see its help
+  std::int64_t two_batch_decodes = 0;   // see its help
+  std::int64_t two_batch_prompts = 0;   // see its help
   Seconds step_host;                    // of an iteration, not hidden by the device
   Seconds layer_host;                   // to launch a layer, kernel by kernel; 0: only the stack's launches
   Seconds expert_layer_host;            // to launch a layer with experts of an iteration with prompts

@@ -15,17 +15,12 @@ namespace orrery::serving {
 
 namespace {
 
-constexpr std::int64_t kFirstContext = 2;      // of the decode step of a prompt of one token
-constexpr std::int64_t kLongPrompt = 1 << 17;  // to find windows of attention
+constexpr std::int64_t kFirstContext = 2;  // of the decode step of a prompt of one token
 
 // The part that a kernel belongs to.
 Seconds& part_of(DecodeParts& parts, hardware::KernelKind kind) {
   if (kind == hardware::KernelKind::gemm) { return parts.gemms; }
   return kind == hardware::KernelKind::attention ? parts.attention : parts.others;
-}
-
-bool is_attention(const parallel::Item& item) {
-  return item.kernel() != nullptr && item.kernel()->kernel.kind == hardware::KernelKind::attention;
 }
 
 // Items whose work depends on the tokens of all ranks: those of experts, but for the router, a rank's own copies of its
@@ -47,12 +42,6 @@ bool is_grouped(std::string_view name, const hardware::Kernel& kernel) {
 // and values with that of queries (one GEMM for both, or two streams). Rates of memory and arithmetic are shared.
 bool is_second_branch(std::string_view name) {
   return name.starts_with("shared.") || name == "attention.kv_down" || name == "attention.kv_norm";
-}
-
-// Pairs of queries and keys of a causal prompt; windowed as operators count them (operators_core.cpp).
-double causal_pairs(double length, double window) {
-  const double reach = window > 0.0 ? std::min(window, length) : length;
-  return length * reach - 0.5 * reach * reach;
 }
 
 // Attention of the token before the drafts and of the drafts, which read the cache together. Each is a query of its
@@ -163,30 +152,37 @@ Seconds ProgramPrice::kernel_time(std::string_view name, parallel::KernelLaunch 
   return parallel::price_kernel(launch, fabric_);
 }
 
-void ProgramPrice::add_stage(Table& table, const parallel::Program& program, const parallel::ChunkProgram& chunk) {
-  const auto time_of = [&](const parallel::Block& block, bool decodes, double repeat) {
-    Seconds time;
-    DecodeParts parts;
-    for (const auto& item : block.items) {
-      if (const auto* launch = item.kernel()) {
-        if (decodes && launch->growth != workload::Growth{}) {
-          table.cores.push_back({verifying(*launch, options_.drafts), repeat});
-        } else if (decodes || !is_attention(item)) {
-          const Seconds own = kernel_time(item.name, *launch);
-          time += own;
-          part_of(parts, launch->kernel.kind) += own;
-        }
-      } else if (const auto* call = item.collective()) {
-        const Seconds own = parallel::price_call(call->call, fabric_, program.mesh, &collectives_);
-        time += own;
-        parts.collectives += own;
+// Without the part of attention that becomes longer with contexts, which `table.cores` gets, and prompts' attention.
+ProgramPrice::BlockTime ProgramPrice::block_time(Table& table, const parallel::Program& program,
+                                                 const parallel::Block& block, bool decodes, double repeat) {
+  BlockTime result;
+  Seconds Phases::* phase = &Phases::attention;
+  for (const auto& item : block.items) {
+    Seconds own;
+    if (const auto* launch = item.kernel()) {
+      if (decodes && launch->growth != workload::Growth{}) {
+        table.cores.push_back({verifying(*launch, options_.drafts), repeat});
+      } else if (decodes || !is_attention(item)) {
+        own = kernel_time(item.name, *launch);
+        part_of(result.parts, launch->kernel.kind) += own;
       }
+      result.phases.*phase += own;
+      result.device += own;
+    } else if (const auto* call = item.collective()) {
+      own = parallel::price_call(call->call, fabric_, program.mesh, &collectives_);
+      result.parts.collectives += own;
+      result.device += own;
+      const bool goes = item.name == "experts.dispatch", returns = item.name == "experts.combine";
+      result.phases.*(goes ? &Phases::dispatch : returns ? &Phases::combine : phase) += own;
+      if (goes) { phase = &Phases::experts; }
+      if (returns) { phase = &Phases::attention; }
     }
-    if (decodes) { table.parts += parts * repeat; }
-    // Prompts run kernel by kernel; decode steps mostly as one captured graph.
-    const Seconds host = decodes ? block.launch : parallel::host_time(block, stack_);
-    return repeat * max(time, host);
-  };
+  }
+  if (result.phases.dispatch == Seconds(0)) { std::swap(result.phases.others, result.phases.attention); }
+  return result;
+}
+
+void ProgramPrice::add_stage(Table& table, const parallel::Program& program, const parallel::ChunkProgram& chunk) {
   const auto experts_of = [&](const parallel::Block& block, double repeat) {
     Seconds time;
     for (const auto& item : block.items) {
@@ -196,19 +192,27 @@ void ProgramPrice::add_stage(Table& table, const parallel::Program& program, con
     }
     return time;
   };
+  // Prompts run kernel by kernel; decode steps mostly as one captured graph.
   for (const auto& use : chunk.forward) {
     const parallel::Block& block = program.block(use.work);
     if (block.name.starts_with("head")) { continue; }
     const auto repeat = static_cast<double>(use.repeat);
-    table.linear += time_of(block, false, repeat);
+    const BlockTime time = block_time(table, program, block, false, repeat);
+    const Seconds host = parallel::host_time(block, stack_);
+    table.linear += repeat * max(time.device, host);
+    table.prompt_launches += repeat * host;
+    table.phases += time.phases * repeat;
     table.experts += experts_of(block, repeat);
   }
   for (const auto& use : chunk.decode) {
     const parallel::Block& block = program.block(use.work);
     const auto repeat = static_cast<double>(use.repeat);
-    const Seconds time = time_of(block, true, repeat);
+    const BlockTime time = block_time(table, program, block, true, repeat);
+    const bool is_head = block.name.starts_with("head");
     table.launches += repeat * parallel::host_time(block, stack_);
-    (block.name.starts_with("head") ? table.head : table.decode) += time;
+    (is_head ? table.head : table.decode) += repeat * max(time.device, block.launch);
+    (is_head ? table.head_parts : table.parts) += time.parts * repeat;
+    if (!is_head) { table.decode_phases += time.phases * repeat; }
     table.decode_experts += experts_of(block, repeat);
   }
 }
@@ -239,7 +243,9 @@ ProgramPrice::Table& ProgramPrice::table(std::int64_t per_rank) {
       }
     }
     table.linear += hops;
+    table.phases.others += hops;
     table.decode += hops;
+    table.decode_phases.others += hops;
     table.parts.collectives += hops;
   }
   if (index >= found_.size()) { found_.resize(index + 1); }
@@ -264,9 +270,10 @@ Ticks ProgramPrice::core_at(Table& table, std::size_t octave) {
   return table.at[octave];
 }
 
-ProgramPrice::CoreLine ProgramPrice::core_line(std::int64_t sequences, std::int64_t contexts) {
+// Of `rows` sequences of a rank, which all `sequences` are like.
+ProgramPrice::CoreLine ProgramPrice::core_line(std::int64_t rows, std::int64_t sequences, std::int64_t contexts) {
   const std::int64_t mean = std::max<std::int64_t>(1, contexts / sequences);
-  Table& t = table(per_rank(sequences));
+  Table& t = table(rows);
   if (options_.exact == Exact::yes) { return {ticks_of(core_time(t, mean)), 0, contexts, contexts}; }
   const auto octave = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(mean)) - 1);
   const Ticks low = core_at(t, octave), high = core_at(t, octave + 1);
@@ -283,30 +290,18 @@ bool ProgramPrice::is_captured(std::int64_t per_rank) const {
 // Of the host, for a decode step that is not captured.
 Seconds ProgramPrice::launches(const Table& table) const { return std::max(table.launches, decode_host_); }
 
-namespace {
-
-// No shorter than `least`; affine up to the sum of contexts where it becomes longer.
-DecodeLine at_least(DecodeLine line, std::int64_t contexts, Ticks least) {
-  if (line.at >= least) { return line; }
-  if (line.per_token > 0) { line.last = std::min(line.last, contexts + (least - line.at) / line.per_token); }
-  line.at = least;
-  line.per_token = 0;
-  return line;
-}
-
-}  // namespace
-
 // Time that grouped GEMMs of a captured step save because rows that pad it from `rows` to `size` sequences, of `width`
 // positions each, use no experts: they are masked, or alike. Between captured sizes, time is taken as affine. Nothing
-// where almost every expert is in use anyhow.
-Seconds ProgramPrice::padding_of(std::int64_t rows, std::int64_t size, std::int64_t width) {
+// where almost every expert is in use anyhow. Of one of `batches` that the step is divided into.
+Seconds ProgramPrice::padding_of(std::int64_t rows, std::int64_t size, std::int64_t width, std::int64_t batches) {
   constexpr double kFewUnused = 0.02;
   if (rows >= size || options_.routes_padding || !model_.has_experts()) { return {}; }
   const std::int64_t low = captured_below(rows);
   const double tokens = real(low * width * plan_.dp);
   const double chosen = real(model_.experts.active) / real(model_.experts.count);
   if (std::pow(1.0 - chosen, tokens) < kFewUnused) { return {}; }
-  const Seconds below = table(width * low).decode_experts, above = table(width * size).decode_experts;
+  const auto experts = [&](std::int64_t all) { return table(width * ceil_div(all, batches)).decode_experts; };
+  const Seconds below = experts(low), above = experts(size);
   return real(size - rows) / real(size - low) * std::max(Seconds(0), above - below);
 }
 
@@ -324,21 +319,55 @@ Seconds ProgramPrice::draft_time(std::int64_t rows, std::int64_t size) {
   return part * time + t.head;
 }
 
-DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
-  const CoreLine core = core_line(sequences, contexts);
+bool ProgramPrice::is_two_batches(std::int64_t rows, std::int64_t least) const {
+  return least > 0 && rows >= std::max<std::int64_t>(2, least);
+}
+
+// Low-latency transfers take no cores while they are on their way.
+double ProgramPrice::interference(bool decodes) const {
+  return decodes && stack_.dispatch.low_latency ? 0.0 : stack_.overlap.interference;
+}
+
+// Of a step whose drafts make it generate several.
+Ticks ProgramPrice::of_token(Ticks step) const {
+  return options_.drafts == 0 ? step : std::llround(static_cast<double>(step) / options_.tokens_per_step);
+}
+
+DecodeLine ProgramPrice::device_line(std::int64_t sequences, std::int64_t contexts) {
   const std::int64_t rows = per_rank(sequences), width = 1 + options_.drafts;
   const std::int64_t size = captured_size(rows, options_.largest_graph);
+  const CoreLine core = core_line(rows, sequences, contexts);
   const Table& t = table(width * size);
-  const auto of_token = [&](Ticks step) {
-    return options_.drafts == 0 ? step : std::llround(static_cast<double>(step) / options_.tokens_per_step);
-  };
-  const auto of_device = [&](Ticks step) { return of_token(slowed(step)); };
   DecodeLine line;
-  line.per_token = of_device(core.per_token);
-  line.at = of_device(core.low + ticks_of(t.decode + t.head - padding_of(rows, size, width))) +
+  line.per_token = of_token(slowed(core.per_token));
+  line.at = of_token(slowed(core.low + ticks_of(t.decode + t.head - padding_of(rows, size, width)))) +
             line.per_token * (contexts - core.begin);
   line.last = core.last;
-  if (!is_captured(rows)) { line = at_least(line, contexts, of_token(ticks_of(launches(t)))); }
+  return is_captured(rows) ? line : at_least(line, contexts, of_token(ticks_of(launches(t))));
+}
+
+// Two halves, and the head of both together.
+DecodeLine ProgramPrice::device_line_of_two(std::int64_t sequences, std::int64_t contexts) {
+  const std::int64_t rows = per_rank(sequences), width = 1 + options_.drafts;
+  const std::int64_t size = captured_size(rows, options_.largest_graph);
+  const CoreLine core = core_line(ceil_div(rows, std::int64_t{2}), sequences, contexts);
+  const Table& t = table(width * ceil_div(size, std::int64_t{2}));
+  const double each = slowdown_ / (options_.drafts == 0 ? 1.0 : options_.tokens_per_step);
+  Phases half = t.decode_phases;
+  half.experts -= padding_of(rows, size, width, 2);
+  DecodeLine attention;
+  attention.per_token = of_token(slowed(core.per_token));
+  attention.at = of_token(slowed(core.low)) + attention.per_token * (contexts - core.begin);
+  attention.last = core.last;
+  DecodeLine line = line_of_two(attention, half * each, interference(true), contexts);
+  line.at = saturated_sum(line.at, ticks_of(each * table(width * size).head));
+  return is_captured(rows) ? line : at_least(line, contexts, of_token(ticks_of(2.0 * launches(t))));
+}
+
+DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
+  const std::int64_t rows = per_rank(sequences), size = captured_size(rows, options_.largest_graph);
+  DecodeLine line = is_two_batches(rows, options_.two_batch_decodes) ? device_line_of_two(sequences, contexts)
+                                                                     : device_line(sequences, contexts);
   Ticks waits = ticks_of(real(rows) * options_.sequence_host);
   if (options_.drafts > 0) {
     waits = saturated_sum(waits, options_.drafts * slowed(ticks_of(draft_time(rows, size))));
@@ -352,13 +381,22 @@ DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
 DecodeParts ProgramPrice::decode_parts(std::int64_t sequences, std::int64_t contexts) {
   const std::int64_t rows = per_rank(sequences), width = 1 + options_.drafts;
   const std::int64_t size = captured_size(rows, options_.largest_graph);
-  DecodeParts parts = table(width * size).parts;
-  parts.gemms -= padding_of(rows, size, width);
-  parts.attention += Seconds(seconds_of(core_line(sequences, contexts).at(contexts)));
+  const std::int64_t batches = is_two_batches(rows, options_.two_batch_decodes) ? 2 : 1;
+  DecodeParts parts = table(width * ceil_div(size, batches)).parts;
+  parts.gemms -= padding_of(rows, size, width, batches);
+  const CoreLine core = core_line(ceil_div(rows, batches), sequences, contexts);
+  parts.attention += Seconds(seconds_of(core.at(contexts)));
+  parts = parts * real(batches);
+  parts += table(width * size).head_parts;
   parts = parts * slowdown_;
   if (options_.drafts > 0) {
     parts.drafts = slowdown_ * real(options_.drafts) * draft_time(rows, size);
     parts = parts * (1.0 / options_.tokens_per_step);
+  }
+  if (batches > 1) {
+    const Seconds device(seconds_of(device_line_of_two(sequences, contexts).at));
+    parts.collectives = {};
+    parts.collectives = max(Seconds(0), device - (parts.sum() - parts.drafts));
   }
   parts.host = max(Seconds(0), Seconds(seconds_of(decode(sequences, contexts).at)) - parts.sum());
   return parts;
@@ -366,113 +404,14 @@ DecodeParts ProgramPrice::decode_parts(std::int64_t sequences, std::int64_t cont
 
 // ---- prompts ----
 
-// The attention of prompts in every stage, in order.
-void ProgramPrice::each_prompt_core(const parallel::Program& program,
-                                    const std::function<void(const parallel::Item&, double repeat)>& visit) const {
-  for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
-    const auto& chunk = program.program_of(program.class_of(stage).chunks.front());
-    for (const auto& use : chunk.forward) {
-      for (const auto& item : program.block(use.work).items) {
-        if (is_attention(item)) { visit(item, static_cast<double>(use.repeat)); }
-      }
-    }
-  }
-}
-
-void ProgramPrice::find_prompt_cores() {
-  each_prompt_core(lower(1, 1), [&](const parallel::Item& item, double repeat) {
-    const hardware::Kernel& kernel = item.kernel()->kernel;
-    PromptCore core;
-    core.kernel = kernel;
-    core.scans = item.name == "mixer.scan";
-    core.repeat = repeat;
-    core.flops_per_pair = kernel.flops.value() / causal_pairs(1.0, 0.0);
-    core.peaks = cost::matrix_peaks(kernel, fabric_.cluster().accelerator);
-    prompt_cores_.push_back(core);
-  });
-  const Table& one = table(1);
-  std::vector<PromptCore*> attention;
-  for (PromptCore& core : prompt_cores_) {
-    if (!core.scans) { attention.push_back(&core); }
-  }
-  for (std::size_t i = 0; i < attention.size() && attention.size() == one.cores.size(); ++i) {
-    attention[i]->kept = one.cores[i].launch.growth.bytes;
-  }
-  if (model_.sliding_window != 0) { find_windows(); }
-  if (model_.has_mixers()) { find_scans(); }
-  for (std::size_t i = 1; i < prompt_cores_.size(); ++i) {
-    const PromptCore &before = prompt_cores_[i - 1], &core = prompt_cores_[i];
-    prompt_cores_[i].is_like_before =
-        core.kernel == before.kernel && core.window == before.window && core.kept == before.kept;
-  }
-}
-
-void ProgramPrice::find_windows() {
-  std::size_t i = 0;
-  each_prompt_core(lower(1, kLongPrompt), [&](const parallel::Item& item, double) {
-    const hardware::Kernel& kernel = item.kernel()->kernel;
-    PromptCore& core = prompt_cores_[i++];
-    if (core.scans) { return; }
-    const double length = static_cast<double>(kLongPrompt), pairs = kernel.flops.value() / core.flops_per_pair;
-    const double root = std::sqrt(std::max(0.0, length * length - 2.0 * pairs));
-    if (root > 1.0) { core.window = std::round(length - root); }
-  });
-}
-
-// Of whole chunks, a token's share.
-void ProgramPrice::find_scans() {
-  std::size_t i = 0;
-  each_prompt_core(lower(1, kLongPrompt), [&](const parallel::Item& item, double) {
-    PromptCore& core = prompt_cores_[i++];
-    if (!core.scans) { return; }
-    core.kernel = item.kernel()->kernel;
-    core.kernel.flops = core.kernel.flops / static_cast<double>(kLongPrompt);
-    core.kernel.bytes /= static_cast<double>(kLongPrompt);
-  });
-}
-
-Seconds ProgramPrice::core_of_prompts(PromptCore& core, std::span<const Chunk> chunks) const {
-  const auto count = static_cast<std::int64_t>(chunks.size());
-  const std::int64_t most = per_rank(count);  // of a rank, in a micro-batch
-  const double share = real(most) / real(count);
-  double pairs = 0.0, tokens = 0.0, seen = 0.0;
-  for (const Chunk& chunk : chunks) {
-    const auto own = static_cast<double>(chunk.tokens), context = static_cast<double>(chunk.context);
-    pairs += causal_pairs(context + own, core.window) - causal_pairs(context, core.window);
-    tokens += own;
-    seen += core.window > 0.0 ? std::min(context, core.window) : context;
-  }
-  if (count == core.prompts && pairs == core.pairs && tokens == core.tokens && seen == core.seen) { return core.time; }
-  core.prompts = count, core.pairs = pairs, core.tokens = tokens, core.seen = seen;
-  hardware::Kernel kernel = core.kernel;
-  const auto mean = [&](double sum) { return std::max<std::int64_t>(1, std::llround(sum / real(count))); };
-  kernel.batch *= most;
-  kernel.m = mean(tokens);
-  kernel.n = core.scans ? std::min(core.kernel.n, mean(tokens)) : mean(tokens + seen);
-  kernel.flops = core.scans ? share * tokens * core.kernel.flops : Flops(share * core.flops_per_pair * pairs);
-  kernel.bytes = share * (tokens * core.kernel.bytes + seen * core.kept);
-  core.time = cost::kernel_cost(kernel, fabric_.cluster().accelerator, core.peaks).time;
-  return core.time;
-}
-
-// Attention of parts of prompts: one kernel for each kind of layer, with as many queries and keys as the mean part has.
-Seconds ProgramPrice::prompt_time(std::span<const Chunk> chunks) {
-  if (chunks.empty()) { return {}; }
-  Seconds time, of_core;
-  for (PromptCore& core : prompt_cores_) {
-    if (!core.is_like_before) { of_core = core_of_prompts(core, chunks); }
-    time += core.repeat * of_core;
-  }
-  return time;
-}
-
 // A part of the table of `tokens`, affine between the grid's points.
-Seconds ProgramPrice::interpolated(std::int64_t tokens, Seconds Table::* part) {
+template <class Part>
+Part ProgramPrice::interpolated(std::int64_t tokens, Part Table::* part) {
   const std::int64_t low = options_.exact == Exact::yes ? tokens : below(tokens);
   const std::int64_t high = options_.exact == Exact::yes ? tokens : above(tokens);
-  Seconds time = table(low).*part;
-  if (high > low) { time += real(tokens - low) / real(high - low) * (table(high).*part - time); }
-  return time;
+  Part result = table(low).*part;
+  if (high > low) { result += (table(high).*part - result) * (real(tokens - low) / real(high - low)); }
+  return result;
 }
 
 Seconds ProgramPrice::linear_time(std::int64_t tokens) {
@@ -513,6 +452,23 @@ Ticks ProgramPrice::mixed(const MixedStep& step) {
   return std::max<Ticks>(decoding, alone + std::llround(static_cast<double>(all - alone) / options_.tokens_per_step));
 }
 
+// Work of the rank with most tokens, whose experts have the mean of all ranks.
+Seconds ProgramPrice::linear_of_ranks(std::int64_t mean, std::int64_t of_rank) {
+  const Seconds time = linear_time(of_rank);
+  if (of_rank <= mean) { return time; }
+  const Seconds others = interpolated(mean, &Table::experts) - interpolated(of_rank, &Table::experts);
+  return max(linear_time(mean), time + others);  // launches of a rank's mean may be limited by the host
+}
+
+// The same as two batches, each with half of the tokens and of `attention`.
+Seconds ProgramPrice::two_batches_of_prompts(std::int64_t mean, std::int64_t of_rank, Seconds attention) {
+  const std::int64_t tokens = (of_rank + 1) / 2, of_all = (mean + 1) / 2;
+  Phases half = interpolated(tokens, &Table::phases);
+  half.experts += interpolated(of_all, &Table::experts) - interpolated(tokens, &Table::experts);
+  half.attention += 0.5 * attention;
+  return max(time_of_two(half, interference(false)), 2.0 * interpolated(tokens, &Table::prompt_launches));
+}
+
 // The whole iteration; `prompts`, `longest`: tokens of all parts of prompts, and of the longest.
 Ticks ProgramPrice::iteration(const MixedStep& step, std::int64_t prompts, std::int64_t longest) {
   const std::int64_t verified = step.decodes * options_.drafts;
@@ -520,16 +476,20 @@ Ticks ProgramPrice::iteration(const MixedStep& step, std::int64_t prompts, std::
   const std::int64_t mean = std::max(per_rank(prompts + step.decodes + verified), ceil_div(longest, plan_.dp));
   const std::int64_t fullest = plan_.dp * plan_.pp > 1 ? fullest_rank(step) : 0;
   const std::int64_t of_rank = std::max({mean, longest, fullest});
-  Seconds time = linear_time(of_rank);
-  if (of_rank > mean) {  // never less than a rank's mean, whose launches the host may limit
-    const Seconds others = interpolated(mean, &Table::experts) - interpolated(of_rank, &Table::experts);
-    time = max(linear_time(mean), time + others);
-  }
   const std::int64_t sampled = step.sampling + verified;
-  if (sampled > 0) { time += table(captured_size(per_rank(sampled), options_.largest_graph)).head; }
-  time += prompt_time(step.chunks);
-  Ticks ticks = ticks_of(time);
-  if (step.decodes > 0) { ticks += core_line(step.decodes, step.contexts).at(step.contexts); }
+  Seconds head;
+  if (sampled > 0) { head = table(captured_size(per_rank(sampled), options_.largest_graph)).head; }
+  const Seconds prompt = prompt_time(step.chunks);
+  const Ticks decoding =
+      step.decodes > 0 ? core_line(per_rank(step.decodes), step.decodes, step.contexts).at(step.contexts) : 0;
+  Ticks ticks = 0;
+  if (is_two_batches(of_rank, options_.two_batch_prompts)) {
+    ticks = ticks_of(two_batches_of_prompts(mean, of_rank, prompt + Seconds(seconds_of(decoding))) + head);
+  } else {
+    Seconds time = linear_of_ranks(mean, of_rank) + head;
+    time += prompt;
+    ticks = ticks_of(time) + decoding;
+  }
   ticks = slowed(ticks);
   if (longest > 1) { ticks = std::max(ticks, ticks_of(prompt_host_)); }
   if (verified > 0) {
@@ -538,62 +498,6 @@ Ticks ProgramPrice::iteration(const MixedStep& step, std::int64_t prompts, std::
     ticks = saturated_sum(ticks, ticks_of(real(rows) * options_.draft_host));
   }
   return saturated_sum(ticks, ticks_of(real(per_rank(step.sampling)) * options_.sequence_host));
-}
-
-EngineMemory ProgramPrice::memory(std::int64_t most_tokens, std::int64_t most_sequences) {
-  EngineMemory memory;
-  const Table& one = table(1);
-  memory.kv_per_token = one.most_kept;
-  memory.kv_of_stages = one.kept;
-  memory.kv_without_windows = one.most_whole;
-  memory.kv_in_windows = one.most_windowed;
-  memory.window = one.most_windowed > Bytes(0) ? model_.sliding_window : 0;
-  // Activations of prompts grow with their tokens; the head has one row for each sequence.
-  constexpr std::int64_t kPrompt = 1024;
-  const std::int64_t rows = per_rank(most_tokens), prompt = std::min(rows, kPrompt);
-  const double prompts = real(rows) / real(prompt);
-  for (const auto& need : lower(1, prompt).memory) {
-    memory.weights = max(memory.weights, need.weights);
-    memory.activations = max(memory.activations, prompts * need.activations + need.buffers);
-  }
-  if (job_.formats.wide_absorption && model_.is_latent()) { memory.weights += absorbed_copies(); }
-  if (model_.has_mixers()) {  // their steps of decode work in the states
-    memory.state = state_of_a_sequence();
-  } else {
-    for (const auto& need : lower(std::min(rows, per_rank(most_sequences)), 1).memory) {
-      memory.activations = max(memory.activations, need.activations + need.buffers);
-    }
-  }
-  if (options_.drafts > 0) {
-    // Layers of the draft model, each like one of the model's.
-    const double part = 1.0 + options_.draft_layers / static_cast<double>(model_.layers);
-    memory.weights *= part;
-    const Bytes drafts = (part - 1.0) * memory.kv_of_stages;  // all on one stage
-    memory.kv_per_token += drafts;
-    memory.kv_without_windows += drafts;
-    memory.kv_of_stages *= part;
-  }
-  return memory;
-}
-
-// Copies in 16 bits of the weights that decode steps of latent attention absorb, besides those that prompts multiply.
-Bytes ProgramPrice::absorbed_copies() const {
-  const auto& latent = model_.latent;
-  const std::int64_t layers = ceil_div(model_.layers, plan_.pp), heads = ceil_div(model_.heads, plan_.tp);
-  return hardware::element_size(hardware::Precision::bf16) *
-         real(layers * heads * latent.kv_rank * (latent.nope_dim + latent.value_dim));
-}
-
-// What recurrent layers keep of a sequence, whatever its length.
-Bytes ProgramPrice::state_of_a_sequence() {
-  const auto cache = [&](std::int64_t prompt) {
-    Bytes most;
-    for (const auto& need : lower(1, prompt).memory) { most = max(most, need.kv_cache); }
-    return most;
-  };
-  constexpr std::int64_t kShort = 64;
-  const Bytes shorter = cache(kShort), longer = cache(2 * kShort);
-  return max(Bytes(0), shorter - (longer - shorter));
 }
 
 }  // namespace orrery::serving

@@ -25,6 +25,7 @@
 #include "orrery/parallel/lowerer.hpp"
 #include "orrery/parallel/plan.hpp"
 #include "orrery/serving/step_price.hpp"
+#include "orrery/serving/two_batches.hpp"
 #include "orrery/workload/model.hpp"
 
 namespace orrery::serving {
@@ -57,6 +58,9 @@ struct PriceOptions {
   std::int64_t most_tokens = std::numeric_limits<std::int64_t>::max();  // of a rank in an iteration with prompts
   bool routes_padding = false;  // rows that pad a decode step to a captured size use experts as tokens do
   double slowdown = 1.0;        // of the device, for models with experts: older software
+  // Sequences of a decode iteration, and tokens of one with prompts, of a rank, from which it is two batches whose
+  // computation and transfers overlap; 0: never.
+  std::int64_t two_batch_decodes = 0, two_batch_prompts = 0;
 };
 
 // Where the time of a decode iteration goes. Of one token, where drafts make an iteration generate several.
@@ -94,8 +98,11 @@ class ProgramPrice final : public StepPrice {
   [[nodiscard]] DecodeLine decode(std::int64_t sequences, std::int64_t contexts) override;
   [[nodiscard]] Ticks mixed(const MixedStep& step) override;
 
-  // Of decode(sequences, contexts).at: their sum.
+  // Of decode(sequences, contexts).at: their sum. Of two batches that overlap, collectives are what is not hidden.
   [[nodiscard]] DecodeParts decode_parts(std::int64_t sequences, std::int64_t contexts);
+
+  // Whether tokens travel to experts on other ranks.
+  [[nodiscard]] bool dispatches() { return table(1).decode_phases.dispatch > Seconds(0); }
 
   [[nodiscard]] EngineMemory memory(std::int64_t most_tokens, std::int64_t most_sequences);
   [[nodiscard]] const network::Fabric& fabric() const { return fabric_; }
@@ -114,11 +121,13 @@ class ProgramPrice final : public StepPrice {
   };
   // Of `m` sequences or tokens on each rank.
   struct Table {
-    Seconds linear, decode, head;  // without attention over the cache; linear and decode without the head
-    Seconds decode_experts;        // the same of decode
-    DecodeParts parts;             // of decode and head; no part of a host is known yet
-    Seconds launches;              // by the host, of a decode step that is not captured
-    Seconds experts;  // of linear: grouped GEMMs and what is next to them, whose tokens come from all ranks
+    Seconds linear, decode, head;   // without attention over the cache; linear and decode without the head
+    Seconds decode_experts;         // the same of decode
+    DecodeParts parts, head_parts;  // of decode and head; no part of a host is known yet
+    Seconds launches;               // by the host, of a decode step that is not captured
+    Seconds experts;          // of linear: grouped GEMMs and what is next to them, whose tokens come from all ranks
+    Seconds prompt_launches;  // by the host, of linear
+    Phases phases, decode_phases;  // of linear and decode, without the host
     std::vector<Core> cores;
     Bytes kept, most_kept;            // by a token: on all stages together, and on the one that keeps most
     Bytes most_whole, most_windowed;  // of most_kept: layers without a sliding window, and with one
@@ -146,7 +155,15 @@ class ProgramPrice final : public StepPrice {
   [[nodiscard]] Table& table(std::int64_t per_rank);
   [[nodiscard]] double grouped_part(const hardware::Kernel& kernel, bool is_new) const;
   [[nodiscard]] Seconds kernel_time(std::string_view name, parallel::KernelLaunch launch) const;
+  struct BlockTime {
+    Seconds device;
+    Phases phases;
+    DecodeParts parts;
+  };
+  [[nodiscard]] BlockTime block_time(Table& table, const parallel::Program& program, const parallel::Block& block,
+                                     bool decodes, double repeat);
   void add_stage(Table& table, const parallel::Program& program, const parallel::ChunkProgram& chunk);
+  [[nodiscard]] static bool is_attention(const parallel::Item& item);
   void find_prompt_cores();
   void find_windows();
   void find_scans();
@@ -157,13 +174,21 @@ class ProgramPrice final : public StepPrice {
   [[nodiscard]] Ticks core_at(Table& table, std::size_t octave);
   [[nodiscard]] bool is_captured(std::int64_t per_rank) const;
   [[nodiscard]] Seconds launches(const Table& table) const;
-  [[nodiscard]] Seconds padding_of(std::int64_t rows, std::int64_t size, std::int64_t width);
+  [[nodiscard]] Seconds padding_of(std::int64_t rows, std::int64_t size, std::int64_t width, std::int64_t batches = 1);
   [[nodiscard]] Ticks slowed(Ticks device) const;
   [[nodiscard]] Seconds draft_time(std::int64_t rows, std::int64_t size);
   [[nodiscard]] Bytes absorbed_copies() const;
-  [[nodiscard]] CoreLine core_line(std::int64_t sequences, std::int64_t contexts);
+  [[nodiscard]] CoreLine core_line(std::int64_t rows, std::int64_t sequences, std::int64_t contexts);
+  [[nodiscard]] bool is_two_batches(std::int64_t rows, std::int64_t least) const;
+  [[nodiscard]] double interference(bool decodes) const;
+  [[nodiscard]] Ticks of_token(Ticks step) const;
+  [[nodiscard]] DecodeLine device_line(std::int64_t sequences, std::int64_t contexts);
+  [[nodiscard]] DecodeLine device_line_of_two(std::int64_t sequences, std::int64_t contexts);
   [[nodiscard]] Seconds linear_time(std::int64_t tokens);
-  [[nodiscard]] Seconds interpolated(std::int64_t tokens, Seconds Table::* part);
+  template <class Part>
+  [[nodiscard]] Part interpolated(std::int64_t tokens, Part Table::* part);
+  [[nodiscard]] Seconds linear_of_ranks(std::int64_t mean, std::int64_t of_rank);
+  [[nodiscard]] Seconds two_batches_of_prompts(std::int64_t mean, std::int64_t of_rank, Seconds attention);
   [[nodiscard]] Ticks iteration(const MixedStep& step, std::int64_t prompts, std::int64_t longest);
   [[nodiscard]] std::int64_t fullest_rank(const MixedStep& step);
   [[nodiscard]] Seconds core_of_prompts(PromptCore& core, std::span<const Chunk> chunks) const;

@@ -25,7 +25,8 @@ std::optional<ExpertAllToAll> all_to_all_named(std::string_view metric) {
 }
 
 workload::NodeDispatch node_dispatch(double copies, std::int64_t devices, std::int64_t per_node) {
-  return {copies, std::min(1.0, kMostNodes / nodes_of(devices, per_node))};
+  const double nodes = nodes_of(devices, per_node);
+  return {copies, nodes, std::min(nodes, kMostNodes)};
 }
 
 double counted_bytes(const ExpertAllToAll& exchange, double tokens, double hidden, double copies, std::int64_t devices,

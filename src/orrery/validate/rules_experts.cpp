@@ -96,7 +96,7 @@ Skippable<AllToAllScenario> all_to_all_of(const ExpertRow& row, const Parts& par
   const auto copies = static_cast<double>(*row.topk);
   call.bytes = Bytes(static_cast<double>(*row.seq) * copies * static_cast<double>(*row.hidden) * exchange->element);
   call.node_dispatch = exchange->once_per_node ? node_dispatch(copies, *row.gpus, row.gpus_per_node.value_or(*row.gpus))
-                                               : workload::NodeDispatch{copies, 1.0, true};
+                                               : workload::NodeDispatch{copies, 1.0, 1.0, true};
   return AllToAllScenario{std::move(*cluster), expert_parallel_plan(*row.gpus), call};
 }
 

@@ -265,6 +265,16 @@ void set_mlperf(const ServingRow& row, serving::EngineSettings& settings) {
   if (settings.name == "tensorrt-llm" && row.load_kind == "offline") { settings.sequence_host = {}; }
 }
 
+// ---- LMSYS's wide expert parallelism ----
+
+// Their report (lmsys.org/blog/2025-05-05-large-scale-ep): 16,384 tokens of a rank, two-batch overlap, EPLB.
+void set_wide_experts(serving::EngineSettings& settings) {
+  settings.max_batched_tokens = 16'384;
+  settings.memory_use = 0.85;
+  settings.redundant_experts = 32;
+  settings.two_batch_prompts = settings.two_batch_decodes = 2;
+}
+
 // ---- Versions of vLLM ----
 
 // Since 0.14 it schedules the next iteration while one runs (release notes; pull request 31998); before, the device
@@ -305,6 +315,7 @@ void set_launch(const ServingRow& row, std::string_view pool, const serving::Deg
   if (is_of_aiconfigurator(row)) { set_aiconfigurator(row, settings); }
   if (row.family == "splitwise_perf") { set_vllm_2023(row, settings); }
   set_dstack(row, settings);
+  if (row.family == kWideExperts) { set_wide_experts(settings); }
   if (row.family.starts_with("mlperf_inference")) { set_mlperf(row, settings); }
   if (!is_of_inferencex(row)) { return; }
   const bool is_sglang = settings.name == "sglang";

@@ -12,6 +12,9 @@ namespace orrery::validate {
 // Of InferenceX: its own rows, and those that AIConfigurator took from its sweeps.
 [[nodiscard]] bool is_of_inferencex(const ServingRow& row);
 
+// LMSYS's report on wide expert parallelism.
+inline constexpr std::string_view kWideExperts = "lmsys_pd_ep";
+
 // A run of AIConfigurator's own evaluation: engines started by its generator, loaded by its benchmark.
 [[nodiscard]] bool is_of_aiconfigurator(const ServingRow& row);
 
@@ -20,6 +23,12 @@ namespace orrery::validate {
 
 // DeepGEMM's part of the rate of grouped GEMMs in fp8, from the tables that `expert_math_rate_of` is from.
 inline constexpr double kDeepGemmRate = 0.45;
+// The same behind DeepEP, whose sort and copies are priced by themselves: wideep_context_moe_perf of
+// github:ai-dynamo/aiconfigurator@095f58a51 (SGLang 0.5.10, DeepSeek-V3 on 32 ranks, 16,384 tokens of each): 14.3 ms a
+// layer on H100, 8.1 on GB200, 8.4 on B200, where 0.78, 0.77 and 0.9 fit.
+inline constexpr double kDeepEpRate = 0.78;
+// As the profile sglang-deepep has it.
+inline constexpr double kDeepEpImbalance = 1.3;
 
 // `pool` is "engine", "prefill" or "decode". `narrow_cache` is set where a file states the format of keys and values.
 void set_launch(const ServingRow& row, std::string_view pool, const serving::Degrees& degrees,

@@ -89,7 +89,7 @@ bool is_old_vllm(const ServingRow& row) {
 std::string profile_of(const ServingRow& row) {
   const std::string name = letters_and_digits(row.engine);
   const auto has = [&](std::string_view part) { return name.find(part) != std::string::npos; };
-  if (has("sglang")) { return "sglang"; }
+  if (has("sglang")) { return row.family == kWideExperts ? "sglang-deepep" : "sglang"; }
   if (has("trt") || has("tensorrt")) { return "tensorrt-llm"; }
   return is_old_vllm(row) ? "vllm-v0" : "vllm-v1";
 }
@@ -100,14 +100,14 @@ std::string too_many(const char* what, std::int64_t count) {
   return fmt::format("{} {} are more than the {} that are simulated", count, what, kMostDevices);
 }
 
-// Degrees of a worker on `gpus` devices. dp_attn is a flag in tables of InferenceX, and else a degree.
+// Degrees of a worker on `gpus` devices. dp_attn is a flag in tables of InferenceX and LMSYS, and else a degree.
 serving::Degrees degrees_of(const ServingRow& row, std::int64_t gpus, std::optional<std::int64_t> tp,
                             std::optional<std::int64_t> ep, std::optional<std::int64_t> dp_attn) {
   serving::Degrees d;
   d.pp = row.pp.value_or(1);
   const std::int64_t ranks = std::max<std::int64_t>(1, gpus / d.pp);
   d.tp = tp.value_or(ranks);
-  if (row.family.starts_with("inferencex")) {
+  if (row.family.starts_with("inferencex") || row.family == kWideExperts) {
     d.attention_dp = dp_attn.value_or(0) > 0 ? ranks : 1;
     // Degrees that do not give the worker's devices are not those of the run: its recipes share out experts over all.
     if (d.attention_dp > 1 && d.tp != ranks) { ep = ranks; }
@@ -193,7 +193,6 @@ class RowRun {
     if (!row_.unreadable.empty()) { return skip(row_.unreadable); }
     if (!row_.isl) { return skip("not stated: isl"); }
     if (!row_.osl) { return skip("not stated: osl"); }
-    if (row_.mode == "prefill_only") { return skip("a prefill pool alone"); }
     constexpr double kMostClients = 1e6;
     if (row_.load_kind != "poisson_rate" && row_.load.value_or(0.0) > kMostClients) {
       return skip(fmt::format("load: more than {:.0f} clients are not simulated", kMostClients));
@@ -271,7 +270,7 @@ class RowRun {
     inputs.job.formats.weights = stored_format(row_.precision, *precision);
     inputs.job.formats.quantized = quantized_of(row_);
     inputs.degrees = degrees;
-    if (row_.load_kind == "static_batch" || row_.load_kind == "burst") {
+    if (row_.load_kind == "static_batch" || row_.load_kind == "burst" || row_.load_kind == "saturated") {
       inputs.settings.prompt_host = inputs.settings.token_host = {};
     }
     inputs.prefill_only = inputs.name == "prefill";
@@ -284,8 +283,8 @@ class RowRun {
 
   std::string add_pools() {
     if (row_.mode == "disagg") { return add_disaggregated(); }
-    if (!row_.mode.empty() && row_.mode != "agg") {
-      return fmt::format("mode {} is not known; valid: agg, disagg", quote(row_.mode));
+    if (!row_.mode.empty() && row_.mode != "agg" && row_.mode != "prefill_only") {
+      return fmt::format("mode {} is not known; valid: agg, disagg, prefill_only", quote(row_.mode));
     }
     if (!row_.gpus) { return "not stated: gpus"; }
     if (*row_.gpus > kMostDevices) { return too_many("gpus", *row_.gpus); }
@@ -355,12 +354,12 @@ class RowRun {
       options.rate = load;
       options.requests =
           row_.num_requests ? whole(static_cast<double>(*row_.num_requests) / static_cast<double>(share_)) : kOffline;
-    } else if (row_.load_kind == "offline") {
+    } else if (row_.load_kind == "offline" || row_.load_kind == "saturated") {
       options.requests = kOffline;
     } else {
       return skip(fmt::format("load_kind {} is not modelled", row_.load_kind));
     }
-    if (!row_.load && row_.load_kind != "offline") { return skip("not stated: load"); }
+    if (!row_.load && row_.load_kind != "offline" && row_.load_kind != "saturated") { return skip("not stated: load"); }
     RowLoad made{serving::generated(options)};
     if (options.prefix_groups > 0) {
       made.warm_up = static_cast<double>(kWarmUp * options.clients) / static_cast<double>(options.requests);

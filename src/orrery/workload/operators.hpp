@@ -86,12 +86,12 @@ struct Growth {
 // A dispatch or combine that sends inside a node and between nodes at the same time: each token once to every node that
 // has experts for it, which forwards it, or every copy straight to its expert's rank.
 struct NodeDispatch {
-  double copies = 0.0;       // experts per token; 0: an all-to-all of all copies, one dimension after the other
-  double reachable = 1.0;    // fraction of the experts that one token may use (node-limited routing)
+  double copies = 0.0;  // experts per token; 0: an all-to-all of all copies, one dimension after the other
+  // Group-limited routing: a token uses experts of `active_groups` of `groups` alone, which are next to each other.
+  double groups = 1.0, active_groups = 1.0;
   bool low_latency = false;  // every copy, and nothing is forwarded
 
-  // Of `places` that share the experts evenly, the expected number that a token is sent to: k copies to N allowed
-  // places reach N (1 - (1 - 1/N)^k), at most k.
+  // Of `places` that share the experts evenly, the expected number that a token is sent to.
   [[nodiscard]] double places_reached(double places) const;
 
   friend bool operator==(const NodeDispatch&, const NodeDispatch&) = default;
@@ -221,7 +221,8 @@ struct Slice {
   std::int64_t replicas = 1;     // ranks that process different samples, the same number each
   bool offloads_tables = false;  // to the second memory tier
   Formats formats = {};
-  bool pads_heads = false;  // with the heads of padded_heads
+  bool pads_heads = false;        // with the heads of padded_heads
+  double expert_imbalance = 1.0;  // tokens of the rank whose experts get most, relative to the mean of all ranks
 
   friend bool operator==(const Slice&, const Slice&) = default;
 };

@@ -14,9 +14,25 @@
 
 namespace orrery::workload {
 
+// k copies to N places reach N (1 - (1 - 1/N)^k). Of places that are whole groups or parts of them, N are those of the
+// active groups. A place of several groups is missed by k copies with probability (1 - h / g)^k if it has h of the g
+// active ones, a hypergeometric number.
 double NodeDispatch::places_reached(double places) const {
-  const double most = std::max(1.0, reachable * places);
-  return std::min(copies, most * (1.0 - std::pow(1.0 - 1.0 / most, copies)));
+  if (places >= groups) {
+    const double allowed = std::max(1.0, places * active_groups / groups);
+    return std::min(copies, allowed * (1.0 - std::pow(1.0 - 1.0 / allowed, copies)));
+  }
+  const double inside = groups / places, outside = groups - inside;
+  const auto log_ways = [](double of, double chosen) {
+    return std::lgamma(of + 1.0) - std::lgamma(chosen + 1.0) - std::lgamma(of - chosen + 1.0);
+  };
+  double missed = 0.0;
+  for (double held = std::max(0.0, active_groups - outside); held <= std::min(inside, active_groups); held += 1.0) {
+    const double log_probability =
+        log_ways(inside, held) + log_ways(outside, active_groups - held) - log_ways(groups, active_groups);
+    missed += std::exp(log_probability) * std::pow(1.0 - held / active_groups, copies);
+  }
+  return std::min(copies, places * (1.0 - missed));
 }
 
 // The sum of 1 - F(j)^places over j, where F is the distribution function of one place.
@@ -34,9 +50,9 @@ double expected_most(std::int64_t things, double probability, std::int64_t place
 
 namespace {
 
-// Numbers of token copies on one rank.
+// Numbers of token copies on one rank, that whose experts get most.
 struct Routing {
-  double sent = 0;          // copies of this rank's tokens that are sent, with padding to the capacity
+  double sent = 0;          // copies that a rank exchanges, with padding to the capacity
   double rows = 0;          // rows that its experts receive
   std::int64_t local = 0;   // its experts
   double experts_read = 0;  // experts that receive any row
@@ -71,7 +87,7 @@ Routing routing_of(const Experts& experts, const hardware::Stack& stack, const S
   const double count = real(experts.count), active = real(experts.active);
   Routing r;
   r.local = experts.count / z.ep;
-  const double copies = z.split_tokens * active;
+  const double copies = z.split_tokens * active * z.expert_imbalance;
   const bool capped = z.training && experts.capacity_factor > 0.0;
   r.sent = capped ? count * std::ceil(copies / count * experts.capacity_factor) : copies;
   r.rows = r.sent * real(z.etp);
@@ -84,13 +100,13 @@ Routing routing_of(const Experts& experts, const hardware::Stack& stack, const S
       z.training ? real(r.local) : expected_most(r.local, 1.0 - std::pow(1.0 - active / count, tokens), z.ep);
   if (stack.dispatch.copies == hardware::TokenCopies::per_node && z.ep > 1) {
     const bool limited = experts.groups > 0 && experts.active_groups > 0;
-    r.once = {active, limited ? real(experts.active_groups) / real(experts.groups) : 1.0};
+    r.once = {active, limited ? real(experts.groups) : 1.0, limited ? real(experts.active_groups) : 1.0};
     r.arriving = r.sent * r.once.places_reached(real(z.ep)) / active;
   }
   r.travel = r.once;
   if (stack.dispatch.low_latency && z.decoding && z.ep > 1) {
     r.once = {};
-    r.travel = {active, 1.0, true};
+    r.travel = {active, 1.0, 1.0, true};
   }
   return r;
 }

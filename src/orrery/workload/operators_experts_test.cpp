@@ -115,15 +115,49 @@ TEST(Experts, outputs_are_kept_when_the_sum_is_weighted_apart) {
 
 // Of k = 2 copies that go to N places, N (1 - (1 - 1/N)^2): 1, 3/2, 7/4; never more than there are copies, nor places.
 TEST(Experts, copies_meet_no_more_places_than_there_are) {
-  const NodeDispatch dispatch{2.0, 1.0};
+  const NodeDispatch dispatch{2.0};
   EXPECT_DOUBLE_EQ(dispatch.places_reached(1), 1.0);
   EXPECT_DOUBLE_EQ(dispatch.places_reached(2), 1.5);
   EXPECT_DOUBLE_EQ(dispatch.places_reached(4), 1.75);
-  EXPECT_DOUBLE_EQ((NodeDispatch{2.0, 0.5}.places_reached(4)), 1.5);
+  EXPECT_DOUBLE_EQ((NodeDispatch{2.0, 4.0, 2.0}.places_reached(4)), 1.5);
   for (double places = 1; places < 1e6; places *= 2) {
     EXPECT_LE(dispatch.places_reached(places), std::min(places, 2.0));
     EXPECT_LE(dispatch.places_reached(places), dispatch.places_reached(2 * places));
   }
+}
+
+// Places of several groups: two of four groups are both in one of two places with probability 1/3, else one in each, so
+// that three copies miss a place with probability 1/6 + 2/3 (1/2)^3. DeepSeek-V3 on four nodes, 4 of 8 groups: nodes
+// have none of them in 15 of 70 choices, one in 40, two in 15.
+TEST(Experts, copies_of_active_groups_meet_places_of_several_groups) {
+  EXPECT_NEAR((NodeDispatch{3.0, 4.0, 2.0}.places_reached(2)), 2.0 * (1.0 - 1.0 / 6.0 - 2.0 / 3.0 / 8.0), 1e-12);
+  const double missed = (15.0 + 40.0 * std::pow(0.75, 8) + 15.0 * std::pow(0.5, 8)) / 70.0;
+  const NodeDispatch deepseek{8.0, 8.0, 4.0};
+  EXPECT_NEAR(deepseek.places_reached(4), 4.0 * (1.0 - missed), 1e-12);
+  EXPECT_NEAR(deepseek.places_reached(1), 1.0, 1e-12);
+  EXPECT_NEAR(deepseek.places_reached(8), 4.0 * (1.0 - std::pow(0.75, 8)), 1e-12);
+  for (double places = 1; places < 64; places += 1) {
+    EXPECT_LE(deepseek.places_reached(places), std::min(places, 8.0));
+    EXPECT_LE(deepseek.places_reached(places), NodeDispatch{8.0}.places_reached(places) + 1e-12);
+  }
+}
+
+// The rank whose experts get most receives, computes and returns so many copies more; the others wait for it.
+TEST(Experts, the_busiest_rank_has_more_copies) {
+  Slice even = slice(1, 4);
+  even.pass = Pass::prefill;
+  even.ep = 2;
+  Slice busy = even;
+  busy.expert_imbalance = 1.5;
+  const auto mean = layer(tiny_mixture(), even), most = layer(tiny_mixture(), busy);
+  for (const char* name : {"experts.dispatch", "experts.combine"}) {
+    EXPECT_EQ(find(most, name).boundary_bytes, 1.5 * find(mean, name).boundary_bytes);
+  }
+  EXPECT_EQ(find(most, "experts.in").forward.flops, 1.5 * find(mean, "experts.in").forward.flops);
+  EXPECT_EQ(find(most, "experts.router").forward.flops, find(mean, "experts.router").forward.flops);
+  even.ep = busy.ep = 1;
+  EXPECT_EQ(find(layer(tiny_mixture(), busy), "experts.in").forward.flops,
+            find(layer(tiny_mixture(), even), "experts.in").forward.flops);
 }
 
 // Engines run experts where the tokens of a tensor-parallel group are: all 16 copies, of 16 / 2 columns on each of two
@@ -185,7 +219,7 @@ TEST(Experts, tokens_sent_once_are_copied_at_the_destination) {
   EXPECT_THAT(all, testing::ElementsAre("experts.route", "experts.dispatch", "experts.permute", "experts.enter",
                                         "experts.in", "experts.activation", "experts.out", "experts.leave",
                                         "experts.unpermute", "experts.combine", "mlp.residual"));
-  EXPECT_EQ(find(list, "experts.dispatch").node_dispatch, (NodeDispatch{2.0, 1.0}));
+  EXPECT_EQ(find(list, "experts.dispatch").node_dispatch, (NodeDispatch{2.0}));
   expect_operator(list, "experts.permute", {0, 12 * 16 + 256}, {0, 12 * 16 + 256 + 3 * 128, 2});
   expect_operator(list, "experts.unpermute", {0, 12 * 16 + 256}, {0, 12 * 16 + 256});
   part.ep = 1;  // no dispatch
@@ -200,13 +234,13 @@ TEST(Experts, generated_tokens_go_by_low_latency_kernels) {
   Slice part = slice(2, 1);
   part.ep = 2;
   part.pass = Pass::prefill;
-  EXPECT_EQ(find(layer(tiny_mixture(), part, low), "experts.dispatch").node_dispatch, (NodeDispatch{2.0, 1.0}));
+  EXPECT_EQ(find(layer(tiny_mixture(), part, low), "experts.dispatch").node_dispatch, (NodeDispatch{2.0}));
   part.pass = Pass::decode;
   part.context = 8;
   const auto list = layer(tiny_mixture(), part, stack), other = layer(tiny_mixture(), part, low);
   for (const char* name : {"experts.dispatch", "experts.combine"}) {
     EXPECT_EQ(find(list, name).node_dispatch, NodeDispatch());
-    EXPECT_EQ(find(other, name).node_dispatch, (NodeDispatch{2.0, 1.0, true}));
+    EXPECT_EQ(find(other, name).node_dispatch, (NodeDispatch{2.0, 1.0, 1.0, true}));
     EXPECT_EQ(find(list, name).boundary_bytes, find(other, name).boundary_bytes);
   }
   EXPECT_EQ(find(list, "experts.in").forward.flops, find(other, "experts.in").forward.flops);

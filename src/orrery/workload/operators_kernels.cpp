@@ -269,6 +269,7 @@ Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& sl
   z.attention = slice.formats.attention.value_or(z.wide);
   z.quantized = slice.formats.quantized;
   z.wide_absorption = slice.formats.wide_absorption;
+  z.expert_imbalance = slice.ep > 1 ? slice.expert_imbalance : 1.0;
   if (slice.precision == hardware::Precision::fp8) { z.scales = stack.fp8_recipe; }
   z.adapter_rank = z.training ? slice.adapter.rank : 0;
   z.adapts_all = slice.adapter.targets == Adapter::Targets::all;

@@ -51,6 +51,7 @@ struct Sizes {
   std::optional<hardware::Fp8Recipe> scales;                  // of a layer's GEMMs in fp8
   Quantized quantized = Quantized::all;                       // GEMMs in `precision`; the others are in `wide`
   bool wide_absorption = false;                               // absorbed weights are in `wide`, too
+  double expert_imbalance = 1.0;                              // of ranks that share experts out; 1 for one rank
   std::int64_t adapter_rank = 0;                              // r; 0: no adapter
   bool adapts_all = false;                                    // adapters also for the GEMMs of the MLP and of experts
 
