@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -154,8 +155,13 @@ std::string validation_text(const results::Validation& validation, TextStyle sty
   if (const auto rows = worst_rows(validation.predictions); !rows.empty()) { text += "\n" + worst_table(rows); }
   text += terms_lines(validation.predictions);
   const std::string none;
+  // A row with other figures is not skipped because of one that nobody measured.
+  std::set<std::string_view> predicted;
+  for (const auto& row : validation.predictions) {
+    if (row.predicted_s && !row.metric.empty()) { predicted.insert(row.id); }
+  }
   text += reasons_table(validation.predictions, "skipped rows", [&](const auto& row) -> const std::string& {
-    return row.predicted_s ? none : row.skipped_reason;
+    return row.predicted_s || (!row.measured_s && predicted.contains(row.id)) ? none : row.skipped_reason;
   });
   text += reasons_table(
       validation.predictions, "rows predicted but not scored",
