@@ -17,20 +17,21 @@ namespace {
 constexpr std::int64_t kLargest = 100'000'000;
 constexpr std::size_t kMostCounts = 1000;
 
-std::optional<std::int64_t> count_of(std::string_view text) {
+std::optional<std::int64_t> count_of(std::string_view text, std::int64_t least = 1) {
   std::int64_t count = 0;
   const char* const end = text.data() + text.size();
   const auto [stopped, error] = std::from_chars(end - text.size(), end, count);
   const bool is_number = error == std::errc{} && stopped == end;
-  return is_number && count >= 1 && count <= kLargest ? std::optional(count) : std::nullopt;
+  return is_number && count >= least && count <= kLargest ? std::optional(count) : std::nullopt;
 }
 
 // "64", or "64:1024:x2".
-bool append_counts(std::string_view item, std::vector<std::int64_t>& counts) {
+bool append_counts(std::string_view item, std::int64_t least, std::vector<std::int64_t>& counts) {
   const std::size_t first_end = item.find(':');
-  const auto first = count_of(item.substr(0, first_end));
+  const bool is_range = first_end != std::string_view::npos;
+  const auto first = count_of(item.substr(0, first_end), is_range ? 1 : least);
   if (!first) { return false; }
-  if (first_end == std::string_view::npos) {
+  if (!is_range) {
     counts.push_back(*first);
     return true;
   }
@@ -45,13 +46,13 @@ bool append_counts(std::string_view item, std::vector<std::int64_t>& counts) {
 
 }  // namespace
 
-Result<std::vector<std::int64_t>> counts(const std::string& flag, const std::string& text) {
+Result<std::vector<std::int64_t>> counts(const std::string& flag, const std::string& text, std::int64_t least) {
   std::vector<std::int64_t> list;
   std::string_view rest = text;
   while (!text.empty()) {
     const std::size_t end = rest.find(',');
     const std::string_view item = rest.substr(0, end);
-    if (!append_counts(item, list)) {
+    if (!append_counts(item, least, list)) {
       return fail(flag_place(flag),
                   fmt::format("{} is neither a number nor a range FIRST:LAST:xFACTOR such as 64:1024:x2", quote(item)));
     }

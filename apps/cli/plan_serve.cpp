@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -54,6 +53,7 @@ Exit codes: 0 done, 1 no deployment meets the service level or sustains a load, 
 
 struct Choices {
   std::string tp, pp, ep, attention_dp, max_batched_tokens, max_sequences;
+  std::string speculative_tokens, two_batch_decodes, two_batch_prompts;
   api::Pools pools = api::Pools::both;
   api::ServeObjective objective = api::ServeObjective::gpu;
   std::int64_t top = 5;
@@ -74,6 +74,13 @@ const config::Record<Choices>& choices_record() {
         .optional("max_batched_tokens", &Choices::max_batched_tokens,
                   "most tokens of an iteration, values to try; default: 2048, the profile's and 16384")
         .optional("max_sequences", &Choices::max_sequences, "most sequences at a time, values to try")
+        .optional("speculative_tokens", &Choices::speculative_tokens,
+                  "drafts that a decode iteration verifies, numbers to try, such as 0,1,3; default: the profile's")
+        .optional("two_batch_decodes", &Choices::two_batch_decodes,
+                  "sequences of a rank from which a decode iteration is two batches that overlap (see orrery serve "
+                  "--help), values to try, such as 0,64; default: the profile's")
+        .optional("two_batch_prompts", &Choices::two_batch_prompts,
+                  "the same for tokens of a rank in an iteration with prompts, such as 0,512")
         .optional("pools", &Choices::pools, "one pool for prefill and decode, a pool for each, or both kinds")
         .optional("objective", &Choices::objective,
                   "maximise goodput per gpu, tokens per usd (dollar) or per watt (joule)")
@@ -125,8 +132,9 @@ Result<api::ServePlanRequest> plan_request(const Options& options) {
                                                      kExample));
   }
   request.devices = s.devices.value_or(0);
-  const auto take = [](std::vector<std::int64_t>& to, const char* flag, const std::string& text) -> Result<void> {
-    ORRERY_TRY(list, counts(flag, text));
+  const auto take = [](std::vector<std::int64_t>& to, const char* flag, const std::string& text,
+                       std::int64_t least = 1) -> Result<void> {
+    ORRERY_TRY(list, counts(flag, text, least));
     to = std::move(list);
     return {};
   };
@@ -135,11 +143,18 @@ Result<api::ServePlanRequest> plan_request(const Options& options) {
                             take(request.ep, "--ep", choices.ep),
                             take(request.attention_dp, "--attention-dp", choices.attention_dp),
                             take(request.max_batched_tokens, "--max-batched-tokens", choices.max_batched_tokens),
-                            take(request.max_sequences, "--max-sequences", choices.max_sequences)};
+                            take(request.max_sequences, "--max-sequences", choices.max_sequences),
+                            take(request.speculative_tokens, "--speculative-tokens", choices.speculative_tokens, 0),
+                            take(request.two_batch_decodes, "--two-batch-decodes", choices.two_batch_decodes, 0),
+                            take(request.two_batch_prompts, "--two-batch-prompts", choices.two_batch_prompts, 0)};
   for (const auto& list : lists) {
     if (!list) { return tl::make_unexpected(list.error()); }
   }
   request.base = std::move(base);
+  // What has an effect with any of the numbers is checked with the largest one.
+  if (!request.speculative_tokens.empty()) {
+    config::add(request.base.engine, "speculative_tokens", config::integer_node(request.speculative_tokens.back()));
+  }
   request.pools = choices.pools;
   request.objective = choices.objective;
   request.top = static_cast<std::size_t>(choices.top);
@@ -223,14 +238,6 @@ NodeFacts node_of(const std::string& data, const serving::Scenario& s) {
           profile && family_of(*profile) == Family::sglang, profile ? profile->stack : std::string()};
 }
 
-// Where the lines have a setting that is a number of their own.
-std::int64_t* number_of(const std::string& key, launch::ServedFleet& fleet) {
-  if (key == "speculative_tokens") { return &fleet.drafts; }
-  if (key == "two_batch_decodes") { return &fleet.two_batch_decodes; }
-  if (key == "two_batch_prompts") { return &fleet.two_batch_prompts; }
-  return nullptr;
-}
-
 std::string script(launch::Server server, const api::ServePlanRequest& request, const results::ServingCandidate& best,
                    const NodeFacts& node) {
   const serving::Scenario& s = request.base.scenario;
@@ -246,6 +253,9 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
   fleet.max_batched_tokens = best.max_batched_tokens;
   fleet.max_sequences = best.max_sequences;
   fleet.stream_interval = best.stream_interval;
+  fleet.drafts = best.drafts;
+  fleet.two_batch_decodes = best.two_batch_decodes;
+  fleet.two_batch_prompts = best.two_batch_prompts;
   if (best.memory_use > 0.0) {
     fleet.engine.memory_use = best.result.pools.back().memory_use;
     if (fleet.prefill) { fleet.prefill->memory_use = best.result.pools.front().memory_use; }
@@ -255,15 +265,12 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
   if (s.precision == hardware::Precision::fp8 && !s.weight_format) { fleet.quantization = "fp8"; }
   if (s.kv_format == hardware::CacheFormat::fp8) { fleet.kv_format = "fp8"; }
   // The lines have these; others that are given change the prediction, too.
-  constexpr std::array<std::string_view, 5> kEmitted = {"max_batched_tokens", "max_sequences", "stream_interval",
-                                                        "memory_use", "redundant_experts"};
+  constexpr std::array<std::string_view, 8> kEmitted = {"max_batched_tokens", "max_sequences",     "stream_interval",
+                                                        "memory_use",         "redundant_experts", "speculative_tokens",
+                                                        "two_batch_decodes",  "two_batch_prompts"};
   for (const config::Member& setting : request.base.engine.members) {
     const bool is_emitted = std::find(kEmitted.begin(), kEmitted.end(), setting.key) != kEmitted.end();
     if (is_emitted && (setting.key != "memory_use" || best.memory_use > 0.0)) { continue; }
-    if (std::int64_t* number = number_of(setting.key, fleet)) {
-      *number = std::atoll(setting.value.scalar.c_str());
-      continue;
-    }
     fleet.missing.push_back(setting.value.is_scalar() ? setting.key + " " + setting.value.scalar : setting.key);
   }
   // SGLang divides every batch of two and more, or none.
@@ -276,7 +283,7 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
   if (!routes_alike(server, s.routing, best.prefill.has_value())) {
     fleet.missing.push_back(fmt::format("routing {}", config::enum_name(s.routing)));
   }
-  fleet.note = fmt::format("{} ({}): predicted {:.4g} {}{}", best.text, s.engine, best.load,
+  fleet.note = fmt::format("{} ({}): predicted {:.4g} {}{}", best.text + best.settings, s.engine, best.load,
                            best.result.sessions ? "sessions/s" : "requests/s", s.slo.empty() ? "" : " within " + s.slo);
   return launch::serving_script(server, fleet);
 }
@@ -354,7 +361,7 @@ Command plan_serve_command() {
   command.positional({"SCENARIO", "[SCENARIO]", "a scenario, a YAML file with the fields below", ""},
                      [options](const std::string& text) { options->serve.file(text); });
   command.option({"--task", "NAME", "serve", "The search"}, [](const std::string&) {});
-  constexpr std::array<std::string_view, 25> kSearched = {"tp",
+  constexpr std::array<std::string_view, 28> kSearched = {"tp",
                                                           "pp",
                                                           "ep",
                                                           "attention_dp",
@@ -378,6 +385,9 @@ Command plan_serve_command() {
                                                           "autoscale_hold",
                                                           "max_batched_tokens",
                                                           "max_sequences",
+                                                          "speculative_tokens",
+                                                          "two_batch_decodes",
+                                                          "two_batch_prompts",
                                                           "blocks"};
   options->serve.declare(command, [&](std::string_view field) {
     return std::find(kSearched.begin(), kSearched.end(), field) == kSearched.end();

@@ -60,7 +60,8 @@ Tried Search::tried_of(std::size_t unit, GoodputKnown known) const {
   std::sort(known.probes.begin(), known.probes.end(), [](const auto& a, const auto& b) { return a.load < b.load; });
   for (const GoodputProbe& probe : known.probes) {
     if (!probe.is_whole || probe.per_user <= 0) { continue; }
-    result.trades.push_back({probe.per_gpu, probe.per_user, probe.meets_slo, text_of(units_[unit], 1)});
+    result.trades.push_back({probe.per_gpu, probe.per_user, probe.meets_slo,
+                             text_of(units_[unit], 1) + settings_text(units_[unit].settings)});
   }
   result.candidate = candidate_of(units_[unit], 1, known.bisection.good(), std::move(*known.best));
   return result;
@@ -76,8 +77,13 @@ std::vector<Tried> Search::bounded_units() const {
   }
   const std::vector<GoodputUnit> units = goodput_units();
   SharedTrials shared;
+  std::map<std::string, std::size_t> kinds;  // that differ only in limits
+  std::vector<std::size_t> kind_of;
+  for (const Unit& unit : units_) {
+    kind_of.push_back(kinds.try_emplace(text_of(unit, 1) + settings_text(unit.settings), kinds.size()).first->second);
+  }
   question.trial = [&](std::size_t unit, double load, Stops stops) {
-    return unit_trial(unit, units[unit].kind, load, stops, shared);
+    return unit_trial(unit, kind_of[unit], load, stops, shared);
   };
   question.front = request_.front;
   question.threads = request_.threads;

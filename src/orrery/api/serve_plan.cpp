@@ -146,7 +146,9 @@ void Search::add_shape(const Degrees& degrees) {
     const double sequences = static_cast<double>(batch) / (step * output_);
     decode_rate = std::max(decode_rate, sequences / static_cast<double>(branches()));
   }
-  shapes_.push_back({degrees, static_cast<double>(prompts) / prefill, decode_rate, std::move(prepared->deployment)});
+  const bool dispatches = pool.price().dispatches();
+  shapes_.push_back(
+      {degrees, static_cast<double>(prompts) / prefill, decode_rate, dispatches, std::move(prepared->deployment)});
 }
 
 std::vector<EngineSettings> Search::knobs(bool all) const {
@@ -157,22 +159,37 @@ std::vector<EngineSettings> Search::knobs(bool all) const {
     tokens = {request_.max_batched_tokens.begin(), request_.max_batched_tokens.end()};
   }
   if (!request_.max_sequences.empty()) { sequences = {request_.max_sequences.begin(), request_.max_sequences.end()}; }
-  std::vector<EngineSettings> list;
-  for (const std::int64_t most_tokens : tokens) {
-    for (const std::int64_t most_sequences : sequences) {
-      EngineSettings one = profile;
-      one.max_batched_tokens = most_tokens;
-      one.max_sequences = most_sequences;
-      list.push_back(std::move(one));
+  std::vector<EngineSettings> list = {profile};
+  const auto vary = [&](std::int64_t EngineSettings::* field, const auto& values) {
+    std::vector<EngineSettings> varied;
+    for (const EngineSettings& one : list) {
+      for (const std::int64_t value : values) { varied.emplace_back(one).*field = value; }
     }
-  }
+    if (!values.empty()) { list = std::move(varied); }
+  };
+  vary(&EngineSettings::max_batched_tokens, tokens);
+  vary(&EngineSettings::max_sequences, sequences);
+  vary(&EngineSettings::speculative_tokens, request_.speculative_tokens);
+  vary(&EngineSettings::two_batch_decodes, request_.two_batch_decodes);
+  vary(&EngineSettings::two_batch_prompts, request_.two_batch_prompts);
   return list;
+}
+
+// Settings without two batches are tried anyhow, if they are among those to try.
+bool Search::is_pointless(const EngineSettings& settings, const Shape& shape) const {
+  const auto adds_nothing = [](const std::vector<std::int64_t>& tried, std::int64_t value) {
+    return value > 0 && !tried.empty() && tried.front() == 0;
+  };
+  return (adds_nothing(request_.two_batch_decodes, settings.two_batch_decodes) ||
+          adds_nothing(request_.two_batch_prompts, settings.two_batch_prompts)) &&
+         !shape.dispatches;
 }
 
 void Search::add_engines() {
   for (const Shape& shape : shapes_) {
     const double both = shape.prefill_rate * shape.decode_rate / (shape.prefill_rate + shape.decode_rate);
     for (EngineSettings& settings : knobs(true)) {
+      if (is_pointless(settings, shape)) { continue; }
       units_.push_back({shape.degrees, {}, std::move(settings), kStart * std::max(both, 1e-3)});
     }
   }
@@ -246,13 +263,18 @@ Result<ServingPlan> Search::run() {
   plan.matched_out = matched_out_;
   plan.not_searched = {"tp above the accelerators of a node (--tp)", "other engines (--engine)",
                        "formats of weights and cache (--weight-format, --kv-format)",
-                       "speculation (--speculative-tokens)", "several kinds of engines in one fleet"};
+                       "several kinds of engines in one fleet"};
+  if (request_.speculative_tokens.empty()) { plan.not_searched.emplace_back("drafts (--speculative-tokens)"); }
   if (branches() > 1) {
     plan.not_searched.emplace_back("pools for prefill and decode (branches share the prompt on one engine)");
   }
   const serving::Scenario& own = request_.base.scenario;
   if (model().has_experts() && inputs_.stack().name == "sglang") {
-    plan.not_searched.emplace_back("all-to-all of experts with DeepEP (--stack sglang-deepep)");
+    plan.not_searched.emplace_back("all-to-all of experts with DeepEP (--engine sglang-deepep)");
+  }
+  const bool overlaps = !request_.two_batch_decodes.empty() || !request_.two_batch_prompts.empty();
+  if (!overlaps && std::any_of(shapes_.begin(), shapes_.end(), [](const Shape& shape) { return shape.dispatches; })) {
+    plan.not_searched.emplace_back("two batches that overlap (--two-batch-decodes, --two-batch-prompts)");
   }
   if (own.tp > 1 || own.pp > 1 || own.ep > 1 || own.attention_dp > 1 || own.replicas || own.disaggregated()) {
     plan.not_searched.emplace_back("the scenario's own degrees and engines alone (--tp, --pp restrict the search)");

@@ -27,6 +27,8 @@ struct ServePlanRequest {
   bool for_traffic = false;  // the load is given (a rate, or the arrivals of a trace), and the accelerators are wanted
   // Values to try; empty: powers of two that the machine and the model allow.
   std::vector<std::int64_t> tp, pp, ep, attention_dp, max_batched_tokens, max_sequences;
+  // The same of EngineSettings; empty: the profile's value. Two batches only where tokens travel to experts.
+  std::vector<std::int64_t> speculative_tokens, two_batch_decodes, two_batch_prompts;
   Pools pools = Pools::both;
   ServeObjective objective = ServeObjective::gpu;
   std::size_t top = 5;

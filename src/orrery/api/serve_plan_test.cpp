@@ -1,4 +1,7 @@
 // The search over deployments, against single deployments and by its laws.
+#include <map>
+#include <string>
+
 #include <gtest/gtest.h>
 
 #include "orrery/api/serve_plan.hpp"
@@ -92,6 +95,41 @@ TEST(ApiServePlan, the_best_ones_are_sorted_by_what_was_asked_for) {
   }
 }
 
+// Of each combination of degrees the best number of drafts, as separate searches with each of them find it; with one
+// number nothing else changes.
+TEST(ApiServePlan, numbers_of_drafts_are_searched) {
+  ServePlanRequest request = small_search();
+  request.tp = {1, 2};
+  request.pp = {1};
+  request.pools = Pools::aggregated;
+  std::map<std::string, double> alone;
+  for (const std::int64_t drafts : {0, 3}) {
+    request.speculative_tokens = {drafts};
+    for (const auto& c : found(request).best) { alone[c.text] = std::max(alone[c.text], c.load); }
+  }
+  request.speculative_tokens = {0, 3};
+  const auto both = found(request);
+  ASSERT_EQ(both.best.size(), alone.size());
+  for (const auto& c : both.best) {
+    EXPECT_DOUBLE_EQ(c.load, alone[c.text]) << c.text << c.settings;
+    EXPECT_EQ(c.settings, c.drafts == 0 ? ", 0 drafts" : ", 3 drafts");
+  }
+}
+
+// Two halves are tried where tokens travel to experts: ep above 1 with attention dp, not tp.
+TEST(ApiServePlan, two_batches_are_searched_where_tokens_travel) {
+  ServePlanRequest request = small_search();
+  request.base.scenario.model = "qwen3-30b-a3b";
+  request.tp = request.pp = {1};
+  request.attention_dp = {1, 4};
+  request.pools = Pools::aggregated;
+  request.max_batched_tokens = {8192};
+  const std::int64_t plain = found(request).candidates;  // attention dp 1; 4 with ep 1 and 4
+  request.two_batch_decodes = {0, 64};
+  EXPECT_EQ(plain, 3);
+  EXPECT_EQ(found(request).candidates, 4);
+}
+
 TEST(ApiServePlan, the_number_of_threads_changes_nothing) {
   ServePlanRequest request = small_search();
   request.threads = 1;
@@ -113,7 +151,7 @@ void expect_the_same_answer(ServePlanRequest request) {
   const auto whole = found(request);
   ASSERT_EQ(bounded.best.size(), whole.best.size());
   for (std::size_t i = 0; i < whole.best.size(); ++i) {
-    EXPECT_EQ(bounded.best[i].text, whole.best[i].text);
+    EXPECT_EQ(bounded.best[i].text + bounded.best[i].settings, whole.best[i].text + whole.best[i].settings);
     EXPECT_EQ(bounded.best[i].load, whole.best[i].load);
     EXPECT_EQ(bounded.best[i].value, whole.best[i].value);
     EXPECT_EQ(bounded.best[i].max_batched_tokens, whole.best[i].max_batched_tokens);
@@ -145,6 +183,11 @@ TEST(ApiServePlan, loads_that_are_left_out_do_not_change_the_answer) {
   request.objective = ServeObjective::watt;
   expect_the_same_answer(request);
   request.base.scenario.slo = "ttft_p99=1ms";
+  expect_the_same_answer(request);
+  if (test::kSanitizers) { return; }
+  request.base.scenario.slo = "ttft_p99=500ms tpot_p99=20ms";
+  request.speculative_tokens = {0, 2};
+  request.tp = {1};
   expect_the_same_answer(request);
 }
 

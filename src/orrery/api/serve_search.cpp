@@ -76,6 +76,18 @@ std::string Search::text_of(const Unit& unit, std::int64_t units) const {
   return fmt::format("prefill {}, decode {}", times(*unit.prefill), times(unit.engine));
 }
 
+std::string Search::settings_text(const EngineSettings& s) const {
+  std::string text;
+  if (!request_.speculative_tokens.empty()) { text += ", " + counted(s.speculative_tokens, "draft"); }
+  if (!request_.two_batch_decodes.empty() && s.two_batch_decodes > 0) {
+    text += fmt::format(", two batches from {}", counted(s.two_batch_decodes, "sequence"));
+  }
+  if (!request_.two_batch_prompts.empty() && s.two_batch_prompts > 0) {
+    text += fmt::format(", two batches from {}", counted(s.two_batch_prompts, "token"));
+  }
+  return text;
+}
+
 double Search::value_of(const ServingCandidate& c) const {
   if (request_.for_traffic) { return -spent(c) / c.load; }
   switch (request_.objective) {
@@ -111,8 +123,8 @@ Tried Search::tried(const Unit& unit, std::int64_t units) const {
   result.runs = static_cast<std::int64_t>(curve->points.size());
   for (const auto& [load, s] : curve->points) {
     if (s.tpot.mean <= 0) { continue; }
-    result.trades.push_back(
-        {s.output_tokens_per_s / static_cast<double>(s.gpus), 1.0 / s.tpot.mean, s.meets_slo(), text_of(unit, units)});
+    result.trades.push_back({s.output_tokens_per_s / static_cast<double>(s.gpus), 1.0 / s.tpot.mean, s.meets_slo(),
+                             text_of(unit, units) + settings_text(unit.settings)});
   }
   auto& best = curve->points[*curve->best];
   result.candidate = candidate_of(unit, units, best.load, std::move(best.result));
@@ -131,11 +143,15 @@ ServingCandidate Search::candidate_of(const Unit& unit, std::int64_t units, doub
   found.max_batched_tokens = unit.settings.max_batched_tokens;
   found.max_sequences = result.pools.back().max_sequences;
   found.stream_interval = unit.settings.stream_interval;
+  found.drafts = unit.settings.speculative_tokens;
+  found.two_batch_decodes = unit.settings.two_batch_decodes;
+  found.two_batch_prompts = unit.settings.two_batch_prompts;
   found.memory_use = unit.settings.memory_of_free || unit.settings.blocks > 0 ? 0.0 : result.pools.back().memory_use;
   found.units = units;
   found.gpus = result.gpus;
   found.load = load;
   found.text = text_of(unit, units);
+  found.settings = settings_text(unit.settings);
   found.result = std::move(result);
   add_hourly(found);
   return found;
@@ -203,7 +219,8 @@ std::vector<std::string> Search::explanation(const std::vector<ServingCandidate>
     if (other == ranked.end()) {
       lines.push_back(fmt::format("{}: no deployment {}", what, found_what()));
     } else {
-      lines.push_back(fmt::format("{}: {}, {:.1f} % less", what, other->text, 100 * (1 - other->value / best.value)));
+      lines.push_back(fmt::format("{}: {}, {:.1f} % less", what, other->text + other->settings,
+                                  100 * (1 - other->value / best.value)));
     }
   };
   if (request_.pools == Pools::both) {
@@ -259,7 +276,7 @@ std::vector<Search::Ranked> Search::ranked_units(std::vector<Tried> all, Serving
     if (!one.is_missed) {
       why = one.why;
     } else if (nearest.empty() || one.excess < least_excess) {
-      nearest = text_of(units_[i], 1) + ": " + one.why;
+      nearest = text_of(units_[i], 1) + settings_text(units_[i].settings) + ": " + one.why;
       least_excess = one.excess;
     }
   }

@@ -23,6 +23,7 @@ using serving::EngineSettings;
 struct Shape {
   Degrees degrees;
   double prefill_rate = 0, decode_rate = 0;         // requests per second
+  bool dispatches = false;                          // tokens travel to experts on other ranks
   std::shared_ptr<serving::Deployment> deployment;  // of one engine
 };
 
@@ -69,6 +70,8 @@ class Search {
   Result<void> find_shapes();
   void add_shape(const Degrees& degrees);
   [[nodiscard]] std::vector<EngineSettings> knobs(bool all) const;
+  // Two batches to overlap, where nothing travels.
+  [[nodiscard]] bool is_pointless(const EngineSettings& settings, const Shape& shape) const;
   void add_engines();
   void add_pairs();
   [[nodiscard]] ServeRequest request_of(const Unit& unit, std::int64_t units) const;
@@ -77,6 +80,8 @@ class Search {
   // What no deployment does, for messages.
   [[nodiscard]] const char* found_what() const;
   [[nodiscard]] std::string text_of(const Unit& unit, std::int64_t units) const;
+  // Of the settings that are varied, besides limits: ", 1 draft".
+  [[nodiscard]] std::string settings_text(const EngineSettings& settings) const;
   void explain_best(const ServingCandidate& best, std::vector<std::string>& lines) const;
   struct Ranked {
     ServingCandidate candidate;

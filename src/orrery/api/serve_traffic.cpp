@@ -115,18 +115,7 @@ std::vector<Search::Ranked> Search::to_size(std::vector<Ranked> ranked) const {
 }
 
 ServingCandidate Search::sized_candidate(const Unit& unit, results::Serving result) const {
-  ServingCandidate found;
-  found.engine = plain(unit.engine);
-  if (unit.prefill) { found.prefill = plain(*unit.prefill); }
-  found.max_batched_tokens = unit.settings.max_batched_tokens;
-  found.max_sequences = result.pools.back().max_sequences;
-  found.stream_interval = unit.settings.stream_interval;
-  found.memory_use = unit.settings.memory_of_free || unit.settings.blocks > 0 ? 0.0 : result.pools.back().memory_use;
-  found.gpus = unit.gpus();
-  found.load = traffic_;
-  found.text = text_of(unit, 1);
-  found.result = std::move(result);
-  add_hourly(found);
+  ServingCandidate found = candidate_of(unit, 1, traffic_, std::move(result));
   found.value = -spent(found);
   return found;
 }
@@ -175,8 +164,8 @@ void Search::size_for_traffic(std::vector<Ranked> ranked, ServingPlan& plan) con
     plan.nothing = fmt::format(
         "{} not sustain {:.4g} {}{}; nearest: {} sustains {:.4g} {}, about {} accelerators of it are needed{}",
         request_.devices > 0 ? fmt::format("{} accelerators do", request_.devices) : "fleets of these degrees do",
-        traffic_, unit, request_.base.scenario.slo.empty() ? "" : " within the service level", nearest.candidate.text,
-        nearest.candidate.load, unit,
+        traffic_, unit, request_.base.scenario.slo.empty() ? "" : " within the service level",
+        nearest.candidate.text + nearest.candidate.settings, nearest.candidate.load, unit,
         static_cast<std::int64_t>(std::ceil(traffic_ / nearest.candidate.load)) * units_[nearest.unit].gpus(),
         request_.base.scenario.stages.empty() ? "" : ", if no stage is full (orrery serve says which)");
     return;

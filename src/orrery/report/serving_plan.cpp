@@ -64,7 +64,7 @@ std::string best_table(const ServingPlan& plan) {
                s.usd_per_million_tokens ? fmt::format("{:.3g}", *s.usd_per_million_tokens) : "-",
                s.joules_per_token ? fmt::format("{:.3g}", *s.joules_per_token) : "-",
                shown_time(s.ttft.at(measures.ttft)), shown_time(s.tpot.at(measures.tpot)),
-               std::to_string(c.max_batched_tokens), c.text});
+               std::to_string(c.max_batched_tokens), c.text + c.settings});
   }
   return table.text();
 }
@@ -85,7 +85,7 @@ std::string traffic_table(const ServingPlan& plan) {
     table.row({std::to_string(i + 1), std::to_string(c.gpus), optional_number(c.usd_per_hour),
                optional_number(kilowatts), optional_number(s.usd_per_million_tokens),
                shown_time(s.ttft.at(measures.ttft)), shown_time(s.tpot.at(measures.tpot)),
-               std::to_string(c.max_batched_tokens), c.text});
+               std::to_string(c.max_batched_tokens), c.text + c.settings});
   }
   return table.text();
 }
@@ -112,7 +112,7 @@ std::string header_text(const ServingPlan& plan, TextStyle style) {
   std::string text = bold(fmt::format("{} on GPUs of {}, {}", plan.model, plan.cluster, plan.engine), style) + "\n";
   text += fmt::format("Load        {}\n", plan.traffic->text);
   const ServingCandidate& best = plan.best.front();
-  text += fmt::format("Needed      {}: {}\n\n", counted(best.gpus, "GPU"), best.text);
+  text += fmt::format("Needed      {}: {}\n\n", counted(best.gpus, "GPU"), best.text + best.settings);
   text += traffic_table(plan);
   return text +
          wrapped("", fmt::format("Fewest {} first; one engine less of any pool {}; tokens: most in an iteration "
@@ -164,7 +164,7 @@ double requests_of(const ServingCandidate& c) { return c.load * c.result.request
 
 Node of_candidate(const ServingPlan& plan, const ServingCandidate& c) {
   Node json = config::json_object(
-      {{"deployment", c.text},
+      {{"deployment", c.text + c.settings},
        {"goodput_rps_at_slo", requests_of(c)},
        {"sessions_per_s_at_slo", c.result.sessions ? std::optional(c.load) : std::nullopt},
        {"goodput_rps_per_gpu", requests_of(c) / static_cast<double>(plan.traffic ? c.gpus : plan.devices)},
@@ -173,7 +173,10 @@ Node of_candidate(const ServingPlan& plan, const ServingCandidate& c) {
        {"usd_per_hour", c.usd_per_hour},
        {"power_W", c.watts},
        {"max_batched_tokens", c.max_batched_tokens},
-       {"max_sequences", c.max_sequences}});
+       {"max_sequences", c.max_sequences},
+       {"speculative_tokens", c.drafts},
+       {"two_batch_decodes", c.two_batch_decodes},
+       {"two_batch_prompts", c.two_batch_prompts}});
   config::add(json, c.prefill ? "decode" : "engine", of_degrees(c.engine));
   if (c.prefill) { config::add(json, "prefill", of_degrees(*c.prefill)); }
   Node serving = config::mapping_node();

@@ -20,12 +20,14 @@ struct ServingCandidate {
   ServingDegrees engine;                  // of the only pool, or of decode
   std::optional<ServingDegrees> prefill;  // disaggregated
   std::int64_t max_batched_tokens = 0, max_sequences = 0, stream_interval = 1;
+  std::int64_t drafts = 0, two_batch_decodes = 0, two_batch_prompts = 0;
   double memory_use = 0.0;  // part of all memory; 0: it is of what weights leave, or a number of blocks
   std::int64_t units = 1;   // copies of a pair of pools (disaggregated) in the fleet; the replicas are of all of them
   std::int64_t gpus = 0;    // that it uses
   double load = 0;          // requests per second of the whole fleet
   double value = 0;         // what is compared; more is better
   std::string text;         // "4 x (tp 2)"
+  std::string settings;     // after it, those that were varied: ", 1 draft"
   std::optional<double> usd_per_hour, watts;  // of the whole fleet
   Serving result;                             // at that load
 };
