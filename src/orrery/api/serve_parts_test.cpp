@@ -30,7 +30,7 @@ void expect_whole(const results::Serving& run) {
   EXPECT_NEAR(sum_of(t), t.mean_s, 1e-9 * t.mean_s);
   double first = run.request_overhead_s + run.tokenisation_s + run.queue.mean + run.prefill.mean;
   for (const auto& stage : run.stages) { first += stage.place == "before-prefill" ? stage.time.mean : 0.0; }
-  first += (run.place ? run.place->mean : 0.0) + (run.transfer ? run.transfer->mean : 0.0);
+  for (const auto& part : {run.place, run.transfer, run.sending}) { first += part ? part->mean : 0.0; }
   EXPECT_NEAR(first, run.ttft.mean, 1e-9 * run.ttft.mean);
 }
 

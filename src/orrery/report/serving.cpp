@@ -122,6 +122,7 @@ std::string stage_table(const Serving& s) {
   add("queue of the engine", s.queue.mean, s.queue.p99);
   add("prefill", s.prefill.mean, s.prefill.p99);
   if (s.transfer) { add("transfer", s.transfer->mean, s.transfer->p99); }
+  if (s.sending) { add("for the server", s.sending->mean, s.sending->p99); }
   add("decode", s.e2e.mean - s.ttft.mean - after, 0.0);
   add_stages(table, s, "after-answer");
   add_stages(table, s, "between-turns");

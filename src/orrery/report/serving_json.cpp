@@ -198,6 +198,7 @@ void add_serving(Node& json, const Serving& s) {
   config::add(json, "prefill_s", of_distribution(s.prefill));
   if (s.place) { config::add(json, "place_s", of_distribution(*s.place)); }
   if (s.transfer) { config::add(json, "transfer_s", of_distribution(*s.transfer)); }
+  if (s.sending) { config::add(json, "sending_s", of_distribution(*s.sending)); }
   if (s.token_time) { config::add(json, "token_time_s", of_token_time(*s.token_time)); }
   config::add_fields(json, {{"request_overhead_s", s.request_overhead_s},
                             {"tokenisation_s", s.tokenisation_s},

@@ -23,6 +23,7 @@ std::vector<TimePart> Serving::ttft_parts() const {
   if (place) { add("for a place to decode", *place); }
   add("prefill", prefill);
   if (transfer) { add("transfer", *transfer); }
+  if (sending) { add("for the server", *sending); }
   return parts;
 }
 

@@ -201,6 +201,7 @@ struct Serving {
   Distribution ttft, tpot, e2e, queue, prefill;
   // With two pools: the wait for a place on a decode engine, and from the prompt's end to the first decode step.
   std::optional<Distribution> place, transfer;
+  std::optional<Distribution> sending;                // the first token waits for the server, if that matters
   double request_overhead_s = 0, tokenisation_s = 0;  // parts of the mean TTFT, as are stages before the engines
   std::optional<TokenTime> token_time;                // none: no sequence has a second token
   double output_tokens_per_s = 0, total_tokens_per_s = 0, requests_per_s = 0, goodput_rps = 0;

@@ -338,13 +338,10 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
                                      100.0 * deployment.pools.front()->part_of_prompts())
                        : "eviction behind sliding windows: the cache keeps all positions of a sequence");
   }
-  const auto overlaps = [](const auto& pool) {
-    return pool->inputs().degrees.ep > 1 && pool->inputs().degrees.attention_dp > 1;
-  };
-  if (deployment.model.has_experts() && std::any_of(deployment.pools.begin(), deployment.pools.end(), overlaps)) {
-    list.emplace_back("two micro-batches that overlap with dispatch and combine (up to a third of throughput)");
+  const auto is_even = [](const auto& pool) { return pool->inputs().settings.expert_imbalance == 1.0; };
+  if (deployment.model.has_experts() && std::any_of(deployment.pools.begin(), deployment.pools.end(), is_even)) {
+    list.emplace_back("skewed routing of experts (0 to 30 % of decode; with --ep above 1: --expert-imbalance)");
   }
-  if (deployment.model.has_experts()) { list.emplace_back("skewed routing of experts (0 to 30 % of decode)"); }
   if (deployment.pools.size() > 1) {
     list.emplace_back("transfers that compete with collectives, or beyond the links of engines");
   }

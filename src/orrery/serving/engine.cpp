@@ -462,6 +462,7 @@ void Engine::finish_chunks() {
     ++totals_.generated;
     if (s.generated == 1) {
       outcome.first = streamed_;
+      outcome.made = end_;
       if (!branches_ended_.empty() && s.request < workload_.arriving()) { forking_.push_back(s.request); }
     }
     std::erase(prefilling_, planned.slot);

@@ -210,7 +210,9 @@ std::int64_t Engine::join_received(std::int64_t budget, Ticks now) {
   for (std::int64_t i = 0; i < joining; ++i) {
     const std::uint32_t slot = received_[static_cast<std::size_t>(i)];
     const Sequence& s = slots_[slot];
-    outcomes_[static_cast<std::size_t>(s.request)].first = std::max(now, streamed_);
+    Outcome& outcome = outcomes_[static_cast<std::size_t>(s.request)];
+    outcome.first = std::max(now, streamed_);
+    outcome.made = now;
     coming_.erase(s.request);
     coming_blocks_ -= s.blocks;
     admitted_.push_back({slot, s.admission});

@@ -120,6 +120,27 @@ void add_hosts(Record<EngineSettings>& record) {
                 {.max = kMostWait});
 }
 
+// Of experts that ranks share out.
+void add_shared_experts(Record<EngineSettings>& record) {
+  using E = EngineSettings;
+  record
+      .optional("redundant_experts", &E::redundant_experts,
+                "extra copies of experts in a layer (with ep above 1); at least so many that all ranks hold equally "
+                "many",
+                {.min = 0, .max = 65536})
+      .optional("expert_imbalance", &E::expert_imbalance,
+                "with ep above 1: tokens of the rank whose experts get most, relative to the mean of all ranks; the "
+                "others wait for it. Engines report its inverse (balancedness)",
+                {.min = 1.0, .max = 1000.0})
+      .optional("two_batch_decodes", &E::two_batch_decodes,
+                "sequences of a rank from which a decode iteration is divided into two batches, one of which "
+                "computes while tokens of the other travel to experts and back (SGLang: two-batch overlap, which "
+                "divides from 2; vLLM: dual batch overlap); 0: never. Needs attention dp and ep above 1",
+                {.min = 0, .max = kMostOfAStep})
+      .optional("two_batch_prompts", &E::two_batch_prompts,
+                "the same for tokens of a rank in an iteration with prompts", {.min = 0, .max = kMostOfAStep});
+}
+
 // How long requests wait for decode steps.
 void add_waits(Record<EngineSettings>& record) {
   using E = EngineSettings;
@@ -187,21 +208,6 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
                   "drafts that a decode iteration verifies (MTP, EAGLE); 0: no speculation", {.min = 0, .max = 64})
         .optional("acceptance", &E::acceptance, "probability that a draft is accepted if those before it are",
                   {.min = 0.0, .max = 1.0})
-        .optional("redundant_experts", &E::redundant_experts,
-                  "extra copies of experts in a layer (with ep above 1); at least so many that all ranks hold equally "
-                  "many",
-                  {.min = 0, .max = 65536})
-        .optional("expert_imbalance", &E::expert_imbalance,
-                  "with ep above 1: tokens of the rank whose experts get most, relative to the mean of all ranks; the "
-                  "others wait for it. Engines report its inverse (balancedness)",
-                  {.min = 1.0, .max = 1000.0})
-        .optional("two_batch_decodes", &E::two_batch_decodes,
-                  "sequences of a rank from which a decode iteration is divided into two batches, one of which "
-                  "computes while tokens of the other travel to experts and back (SGLang: two-batch overlap, which "
-                  "divides from 2; vLLM: dual batch overlap); 0: never. Needs attention dp and ep above 1",
-                  {.min = 0, .max = kMostOfAStep})
-        .optional("two_batch_prompts", &E::two_batch_prompts,
-                  "the same for tokens of a rank in an iteration with prompts", {.min = 0, .max = kMostOfAStep})
         .optional("draft_layers", &E::draft_layers, "layers of the draft model, each like one of the model's",
                   {.min = 0.0, .max = 1000.0})
         .optional("largest_graph", &E::largest_graph,
@@ -211,6 +217,7 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
         .optional("routes_padding", &E::routes_padding,
                   "rows that pad a decode step to the size of a graph are sent to experts as tokens are; else they use "
                   "no experts");
+    add_shared_experts(fields);
     add_waits(fields);
     add_kernels(fields);
     add_hosts(fields);

@@ -75,6 +75,7 @@ struct Outcome {
   Ticks ready = -1;      // arrival at the engines, after the stages before them
   Ticks scheduled = -1;  // start of the first iteration that computes a part of the prompt
   Ticks first = -1;  // end of the iteration that generates the first token; with pools, start of the first decode step
+  Ticks made = -1;   // the same without the wait for the server, which sends one token after the other
   Ticks last = -1;
   Ticks answered = -1;             // when the client has the answer: the stages after the last token have ended
   std::int64_t cached = 0;         // tokens of the prompt that need no computing when it is first scheduled

@@ -16,6 +16,7 @@ struct RequestTimes {
   double place = 0;   // the wait for a place on a decode engine of another pool
   double queue = 0, prefill = 0;
   double transfer = 0;  // to that engine, until its next iteration starts
+  double sending = 0;   // the first token waits for the server
   double ttft = 0, tpot = 0, e2e = 0;
 
   // Of a metric of a service level.
@@ -33,8 +34,10 @@ struct RequestTimes {
   times.queue = seconds_of(outcome.scheduled - outcome.ready) - (is_before ? times.place : 0.0);
   const bool is_sent = outcome.prefilled_by >= 0;
   times.before = seconds_of(outcome.ready - request.arrival);
-  times.prefill = seconds_of((is_sent ? outcome.prefilled : outcome.first) - outcome.scheduled);
-  if (is_sent) { times.transfer = seconds_of(outcome.first - outcome.prefilled) - (is_before ? 0.0 : times.place); }
+  const Ticks made = outcome.made < 0 ? outcome.first : outcome.made;
+  times.sending = seconds_of(outcome.first - made);
+  times.prefill = seconds_of((is_sent ? outcome.prefilled : made) - outcome.scheduled);
+  if (is_sent) { times.transfer = seconds_of(made - outcome.prefilled) - (is_before ? 0.0 : times.place); }
   times.ttft = seconds_of(outcome.first - request.arrival) + overhead;
   times.e2e = seconds_of(outcome.answered - request.arrival) + overhead;
   const auto later = static_cast<double>(ending.output - 1);

@@ -376,7 +376,8 @@ TEST(served, prompts_that_repeat_are_computed_once) {
 TEST(served, rows_that_cannot_be_simulated_say_why) {
   ServingRow row = evaluated("vllm", "0.12.0", "H100-SXM");
   row.mode = "mixed";
-  EXPECT_EQ(served(row, ORRERY_SOURCE_DATA_DIR).error(), "mode \"mixed\" is not known; valid: agg, disagg, prefill_only");
+  EXPECT_EQ(served(row, ORRERY_SOURCE_DATA_DIR).error(),
+            "mode \"mixed\" is not known; valid: agg, disagg, prefill_only");
   row.mode = "disagg";
   row.prefill_workers = 100'000'000;
   row.decode_workers = row.prefill_tp = row.decode_tp = 1;
