@@ -100,6 +100,26 @@ struct Options {
   bool json = false;
 };
 
+Result<void> check_lists(const api::ServePlanRequest& request) {
+  constexpr std::int64_t kMostDrafts = 64;  // as the setting of an engine
+  if (!request.speculative_tokens.empty() && request.speculative_tokens.back() > kMostDrafts) {
+    return fail(flag_place("--speculative-tokens"),
+                fmt::format("\"{}\" is too large; at most {}", request.speculative_tokens.back(), kMostDrafts));
+  }
+  constexpr double kMostSettings = 1000;
+  double settings = 1;
+  for (const auto* list : {&request.max_batched_tokens, &request.max_sequences, &request.speculative_tokens,
+                           &request.two_batch_decodes, &request.two_batch_prompts}) {
+    settings *= std::max(1.0, static_cast<double>(list->size()));
+  }
+  if (settings > kMostSettings) {
+    return fail(flag_place("--max-batched-tokens"),
+                fmt::format("{} combinations with --max-sequences, --speculative-tokens and two batches; at most {}",
+                            settings, kMostSettings));
+  }
+  return {};
+}
+
 Result<api::ServePlanRequest> plan_request(const Options& options) {
   api::ServePlanRequest request;
   ORRERY_TRY(base, options.serve.read(kExample));
@@ -151,9 +171,15 @@ Result<api::ServePlanRequest> plan_request(const Options& options) {
     if (!list) { return tl::make_unexpected(list.error()); }
   }
   request.base = std::move(base);
+  if (auto ok = check_lists(request); !ok) { return tl::make_unexpected(ok.error()); }
   // What has an effect with any of the numbers is checked with the largest one.
   if (!request.speculative_tokens.empty()) {
-    config::add(request.base.engine, "speculative_tokens", config::integer_node(request.speculative_tokens.back()));
+    config::Node largest = config::integer_node(request.speculative_tokens.back());
+    if (config::Node* known = request.base.engine.find("speculative_tokens")) {
+      *known = std::move(largest);
+    } else {
+      config::add(request.base.engine, "speculative_tokens", std::move(largest));
+    }
   }
   request.pools = choices.pools;
   request.objective = choices.objective;
@@ -238,6 +264,26 @@ NodeFacts node_of(const std::string& data, const serving::Scenario& s) {
           profile && family_of(*profile) == Family::sglang, profile ? profile->stack : std::string()};
 }
 
+// What lines of servers that overlap batches do otherwise than was simulated.
+std::vector<std::string> overlap_notes(launch::Server server, launch::ServedFleet& fleet, const std::string& stack) {
+  std::vector<std::string> notes;
+  const bool has_prefill = fleet.prefill.has_value();
+  const bool decodes = fleet.engine.overlaps_batches && fleet.two_batch_decodes > 0;
+  const bool prompts =
+      (has_prefill ? fleet.prefill->overlaps_batches : fleet.engine.overlaps_batches) && fleet.two_batch_prompts > 0;
+  if (!decodes && !prompts) { return notes; }
+  const bool is_sglang = server == launch::Server::sglang || fleet.workers_are_sglang;
+  // SGLang divides every batch of two and more on an engine, or none.
+  const bool one_kind = !has_prefill && decodes != prompts;
+  if (is_sglang && (one_kind || (decodes && fleet.two_batch_decodes > 2) || (prompts && fleet.two_batch_prompts > 2))) {
+    notes.push_back(
+        fmt::format("two_batch_decodes {}, two_batch_prompts {}", fleet.two_batch_decodes, fleet.two_batch_prompts));
+  }
+  if (is_sglang) { fleet.expert_backend = "deepep"; }  // it needs one
+  if (stack != "sglang-deepep") { notes.push_back(fmt::format("stack {} (the lines have DeepEP)", stack)); }
+  return notes;
+}
+
 std::string script(launch::Server server, const api::ServePlanRequest& request, const results::ServingCandidate& best,
                    const NodeFacts& node) {
   const serving::Scenario& s = request.base.scenario;
@@ -273,11 +319,8 @@ std::string script(launch::Server server, const api::ServePlanRequest& request, 
     if (is_emitted && (setting.key != "memory_use" || best.memory_use > 0.0)) { continue; }
     fleet.missing.push_back(setting.value.is_scalar() ? setting.key + " " + setting.value.scalar : setting.key);
   }
-  // SGLang divides every batch of two and more, or none.
-  const bool divides_all = fleet.two_batch_decodes == 2 && fleet.two_batch_prompts == 2;
-  if (fleet.workers_are_sglang && fleet.two_batch_decodes + fleet.two_batch_prompts > 0 && !divides_all) {
-    fleet.missing.push_back(
-        fmt::format("two_batch_decodes {}, two_batch_prompts {}", fleet.two_batch_decodes, fleet.two_batch_prompts));
+  for (std::string& note : overlap_notes(server, fleet, s.stack.empty() ? node.stack : s.stack)) {
+    fleet.missing.push_back(std::move(note));
   }
   for (std::string& setting : simulated_only(s)) { fleet.missing.push_back(std::move(setting)); }
   if (!routes_alike(server, s.routing, best.prefill.has_value())) {

@@ -36,20 +36,25 @@ Result<void> check_accelerators(ServingInputs& inputs, const std::vector<serving
 Result<void> check_expert_settings(const serving::Deployment& deployment) {
   const auto any = [&](auto is_so) { return std::any_of(deployment.pools.begin(), deployment.pools.end(), is_so); };
   const std::string degrees = deployment.pools.size() > 1 ? "--ep or --prefill-ep" : "--ep";
-  if (any([](const auto& pool) { return pool->inputs().settings.redundant_experts > 0; }) &&
-      !any([](const auto& pool) { return pool->redundant_experts() > 0; })) {
+  const serving::EngineSettings& settings = deployment.pools.front()->inputs().settings;  // pools have the same
+  if (settings.redundant_experts > 0 && !any([](const auto& pool) { return pool->redundant_experts() > 0; })) {
     return fail({{}, 0, 0, "--redundant-experts"},
                 fmt::format("extra copies of experts need a model with experts, and {} above 1", degrees));
   }
-  const auto wants = [](const serving::EngineSettings& s) { return s.two_batch_decodes + s.two_batch_prompts > 0; };
-  if (any([&](const auto& pool) { return wants(pool->inputs().settings); }) &&
-      !any([](const auto& pool) { return pool->overlaps_batches(); })) {
-    const bool prompts = deployment.pools.front()->inputs().settings.two_batch_prompts > 0;
-    return fail({{}, 0, 0, prompts ? "--two-batch-prompts" : "--two-batch-decodes"},
-                fmt::format("two batches overlap while tokens travel to experts on other ranks: it needs a model with "
-                            "experts, {} above 1 with attention dp, and iterations of that kind (not --scheduler "
-                            "static)",
-                            degrees));
+  std::int64_t most = 1;
+  for (const auto& pool : deployment.pools) { most = std::max(most, pool->inputs().degrees.ep); }
+  if (most > 1 && settings.expert_imbalance > static_cast<double>(most)) {
+    return fail({{}, 0, 0, "--expert-imbalance"},
+                fmt::format("{} is more than ep {}: one rank gets all tokens then", settings.expert_imbalance, most));
+  }
+  for (const bool decodes : {false, true}) {
+    const std::int64_t least = decodes ? settings.two_batch_decodes : settings.two_batch_prompts;
+    if (least == 0 || any([&](const auto& pool) { return pool->overlaps(decodes); })) { continue; }
+    return fail({{}, 0, 0, decodes ? "--two-batch-decodes" : "--two-batch-prompts"},
+                fmt::format("no iteration is divided: it needs a model with experts, {} above 1 with attention dp in "
+                            "the pool that runs them, at most {} {}, and no static batches",
+                            degrees, decodes ? "--max-sequences" : "--max-batched-tokens",
+                            decodes ? settings.max_sequences : settings.max_batched_tokens));
   }
   return {};
 }

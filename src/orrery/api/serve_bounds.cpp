@@ -28,13 +28,21 @@ GoodputKey Search::key_of(std::size_t unit, double load, const results::Serving&
   return {value_of(candidate), 0.0};
 }
 
+// [unit]: a number for each text.
+std::vector<std::size_t> Search::numbered(const std::function<std::string(const Unit&)>& text) const {
+  std::map<std::string, std::size_t> known;
+  std::vector<std::size_t> numbers;
+  for (const Unit& unit : units_) { numbers.push_back(known.try_emplace(text(unit), known.size()).first->second); }
+  return numbers;
+}
+
 std::vector<GoodputUnit> Search::goodput_units() const {
   std::vector<GoodputUnit> list;
-  std::map<std::string, std::size_t> kinds;
-  for (const Unit& unit : units_) {
-    GoodputUnit one{bisection_of(request_of(unit, 1).scenario), unit.gpus()};
-    one.kind = kinds.try_emplace(text_of(unit, 1), kinds.size()).first->second;
-    one.groups = groups_of(unit);
+  const std::vector<std::size_t> kinds = numbered([this](const Unit& unit) { return text_of(unit, 1); });
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    GoodputUnit one{bisection_of(request_of(units_[i], 1).scenario), units_[i].gpus()};
+    one.kind = kinds[i];
+    one.groups = groups_of(units_[i]);
     list.push_back(std::move(one));
   }
   return list;
@@ -77,11 +85,9 @@ std::vector<Tried> Search::bounded_units() const {
   }
   const std::vector<GoodputUnit> units = goodput_units();
   SharedTrials shared;
-  std::map<std::string, std::size_t> kinds;  // that differ only in limits
-  std::vector<std::size_t> kind_of;
-  for (const Unit& unit : units_) {
-    kind_of.push_back(kinds.try_emplace(text_of(unit, 1) + settings_text(unit.settings), kinds.size()).first->second);
-  }
+  const std::vector<std::size_t> kind_of = numbered([this](const Unit& unit) {  // that differ only in limits
+    return text_of(unit, 1) + settings_text(unit.settings);
+  });
   question.trial = [&](std::size_t unit, double load, Stops stops) {
     return unit_trial(unit, kind_of[unit], load, stops, shared);
   };

@@ -62,6 +62,8 @@ Result<void> check_effects(const serving::EngineSettings& engine, const config::
            Setting{"expert_parallel_layer_host", "--expert-parallel-layer-host", uses.ep, "--ep of at least 2"},
            Setting{"expert_block_rows", "--expert-block-rows", uses.experts, "a model with experts"},
            Setting{"expert_parallel_block_rows", "--expert-parallel-block-rows", uses.ep, "--ep of at least 2"},
+           Setting{"expert_imbalance", "--expert-imbalance", uses.ep && uses.experts,
+                   "a model with experts, and --ep of at least 2"},
            Setting{"tokenizer_batch", "--tokenizer-batch", tokenises, "--prompt-host above 0"},
            Setting{"stream_interval", "--stream-interval", streams, "--token-host above 0"},
            Setting{"long_prefill_threshold", "--long-prefill-threshold", engine.chunked_prefill, "--chunked-prefill"},

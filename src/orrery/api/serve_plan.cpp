@@ -113,16 +113,39 @@ Result<void> Search::find_shapes() {
   return {};
 }
 
-// What an engine can do alone: prompts that fill its iterations, and the largest batch within the limit on TPOT.
+// What an engine can do alone, with the number of drafts that is best for it.
 void Search::add_shape(const Degrees& degrees) {
   if (degrees.gpus_of_engine() > most_) { return; }
-  Unit unit{degrees, {}, inputs_.engine(), 1};
+  std::optional<Shape> shape;
+  std::vector<std::int64_t> drafts = request_.speculative_tokens;
+  if (drafts.empty()) { drafts.push_back(inputs_.engine().speculative_tokens); }
+  for (const std::int64_t number : drafts) {
+    Unit unit{degrees, {}, inputs_.engine(), 1};
+    unit.settings.speculative_tokens = number;
+    auto one = shape_of(unit);
+    if (!one) { continue; }
+    if (!shape) {
+      shape = std::move(one);
+    } else {
+      shape->prefill_rate = std::max(shape->prefill_rate, one->prefill_rate);
+      shape->decode_rate = std::max(shape->decode_rate, one->decode_rate);
+    }
+  }
+  if (shape) {
+    shapes_.push_back(std::move(*shape));
+  } else {
+    ++infeasible_;
+  }
+}
+
+// Prompts that fill its iterations, and the largest batch within the limit on TPOT. None: it cannot run.
+std::optional<Shape> Search::shape_of(const Unit& unit) {
+  const Degrees& degrees = unit.engine;
   auto prepared = prepare_serving(inputs_, request_of(unit, 1), &unit.settings);
   if (!prepared) {
-    ++infeasible_;
     const auto& first = prepared.error().diagnostics.front();
     why_infeasible_ = first.place.path.empty() ? first.message : first.place.path + ": " + first.message;
-    return;
+    return std::nullopt;
   }
   serving::BuiltPool& pool = *prepared->deployment->pools.front();
   const auto ranks = static_cast<double>(degrees.attention_dp);
@@ -146,9 +169,8 @@ void Search::add_shape(const Degrees& degrees) {
     const double sequences = static_cast<double>(batch) / (step * output_);
     decode_rate = std::max(decode_rate, sequences / static_cast<double>(branches()));
   }
-  const bool dispatches = pool.price().dispatches();
-  shapes_.push_back(
-      {degrees, static_cast<double>(prompts) / prefill, decode_rate, dispatches, std::move(prepared->deployment)});
+  return Shape{degrees, static_cast<double>(prompts) / prefill, decode_rate, pool.price().dispatches(),
+               std::move(prepared->deployment)};
 }
 
 std::vector<EngineSettings> Search::knobs(bool all) const {
@@ -175,21 +197,28 @@ std::vector<EngineSettings> Search::knobs(bool all) const {
   return list;
 }
 
-// Settings without two batches are tried anyhow, if they are among those to try.
-bool Search::is_pointless(const EngineSettings& settings, const Shape& shape) const {
-  const auto adds_nothing = [](const std::vector<std::int64_t>& tried, std::int64_t value) {
-    return value > 0 && !tried.empty() && tried.front() == 0;
-  };
-  return (adds_nothing(request_.two_batch_decodes, settings.two_batch_decodes) ||
-          adds_nothing(request_.two_batch_prompts, settings.two_batch_prompts)) &&
-         !shape.dispatches;
+// Without two batches where nothing is divided; settings that then are the same once.
+std::vector<EngineSettings> Search::effective(std::vector<EngineSettings> list, const Shape& prompts,
+                                              const Shape& decodes) {
+  std::vector<EngineSettings> kept;
+  for (EngineSettings& one : list) {
+    const bool is_static = one.scheduler == serving::Scheduler::static_batch;
+    if (is_static || !prompts.dispatches) { one.two_batch_prompts = 0; }
+    if (is_static || !decodes.dispatches) { one.two_batch_decodes = 0; }
+    const bool is_known = std::any_of(kept.begin(), kept.end(), [&](const EngineSettings& known) {
+      return known.max_batched_tokens == one.max_batched_tokens && known.max_sequences == one.max_sequences &&
+             known.speculative_tokens == one.speculative_tokens && known.two_batch_prompts == one.two_batch_prompts &&
+             known.two_batch_decodes == one.two_batch_decodes;
+    });
+    if (!is_known) { kept.push_back(std::move(one)); }
+  }
+  return kept;
 }
 
 void Search::add_engines() {
   for (const Shape& shape : shapes_) {
     const double both = shape.prefill_rate * shape.decode_rate / (shape.prefill_rate + shape.decode_rate);
-    for (EngineSettings& settings : knobs(true)) {
-      if (is_pointless(settings, shape)) { continue; }
+    for (EngineSettings& settings : effective(knobs(true), shape, shape)) {
       units_.push_back({shape.degrees, {}, std::move(settings), kStart * std::max(both, 1e-3)});
     }
   }
@@ -200,6 +229,7 @@ void Search::add_pairs() {
   struct Pair {
     Degrees prefill, decode;
     double rate = 0, promise = 0;
+    const Shape *prompts = nullptr, *decodes = nullptr;
   };
   std::vector<Pair> pairs;
   // A fleet for a traffic has as many copies as it takes, of which engines are taken in the end.
@@ -216,7 +246,7 @@ void Search::add_pairs() {
       const double receives = static_cast<double>(transfer.receives) / sent;
       for (std::int64_t x = 1; x <= longest; ++x) {
         for (std::int64_t y = 1; y <= longest; ++y) {
-          Pair pair{prefill.degrees, decode.degrees};
+          Pair pair{prefill.degrees, decode.degrees, 0, 0, &prefill, &decode};
           pair.prefill.replicas = x;
           pair.decode.replicas = y;
           const std::int64_t gpus = pair.prefill.gpus() + pair.decode.gpus();
@@ -240,15 +270,31 @@ void Search::add_pairs() {
     pairs.resize(most);
   }
   for (const Pair& pair : pairs) {
-    for (const EngineSettings& settings : limits) {
-      units_.push_back({pair.decode, pair.prefill, settings, kStart * std::max(pair.rate, 1e-3)});
+    for (EngineSettings& settings : effective(limits, *pair.prompts, *pair.decodes)) {
+      units_.push_back({pair.decode, pair.prefill, std::move(settings), kStart * std::max(pair.rate, 1e-3)});
     }
   }
+}
+
+// Two batches to try, and no engine whose tokens travel.
+Result<void> Search::check_overlaps() const {
+  for (const auto& [values, flag] : {std::pair{&request_.two_batch_decodes, "--two-batch-decodes"},
+                                     std::pair{&request_.two_batch_prompts, "--two-batch-prompts"}}) {
+    const bool is_tried = !values->empty() && values->back() > 0;
+    const bool travels =
+        std::any_of(shapes_.begin(), shapes_.end(), [](const Shape& shape) { return shape.dispatches; });
+    if (is_tried && !shapes_.empty() && !travels) {
+      return fail({{}, 0, 0, flag},
+                  "no engine is divided: two batches need a model with experts, and --ep and --attention-dp above 1");
+    }
+  }
+  return {};
 }
 
 Result<ServingPlan> Search::run() {
   if (auto read = read_load(); !read) { return tl::make_unexpected(read.error()); }
   if (auto found = find_shapes(); !found) { return tl::make_unexpected(found.error()); }
+  if (auto ok = check_overlaps(); !ok) { return tl::make_unexpected(ok.error()); }
   if (request_.pools != Pools::disaggregated) { add_engines(); }
   if (request_.pools != Pools::aggregated && branches() == 1) { add_pairs(); }
   ServingPlan plan;

@@ -128,6 +128,29 @@ TEST(ApiServePlan, two_batches_are_searched_where_tokens_travel) {
   request.two_batch_decodes = {0, 64};
   EXPECT_EQ(plain, 3);
   EXPECT_EQ(found(request).candidates, 4);
+  request.two_batch_decodes = {64};
+  EXPECT_EQ(found(request).candidates, 3);
+  request.attention_dp = {1};
+  const auto refused = plan_serving(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().text(),
+            "--two-batch-decodes: no engine is divided: two batches need a model with experts, and --ep and "
+            "--attention-dp above 1");
+}
+
+// Engines that fit with few drafts, or only then meet a limit, are tried with these.
+TEST(ApiServePlan, many_drafts_do_not_hide_engines_with_few) {
+  ServePlanRequest request = small_search();
+  request.tp = request.pp = {1};
+  request.pools = Pools::disaggregated;
+  request.base.scenario.slo = "tpot_mean=8ms";
+  request.speculative_tokens = {0};
+  const auto few = found(request);
+  ASSERT_FALSE(few.best.empty());
+  request.speculative_tokens = {0, 64};
+  const auto both = found(request);
+  ASSERT_FALSE(both.best.empty());
+  EXPECT_GE(both.best.front().load, few.best.front().load);
 }
 
 TEST(ApiServePlan, the_number_of_threads_changes_nothing) {

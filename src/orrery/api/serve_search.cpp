@@ -24,8 +24,12 @@ std::string degrees_text(const Degrees& d, bool has_experts) {
   return fmt::format("{} x ({})", d.replicas, join(parts, ", "));
 }
 
+// Values that differ by rounding are the same; then fewer accelerators, and what is tried first: fewer drafts and
+// undivided batches.
 bool is_better(const ServingCandidate& a, const ServingCandidate& b) {
-  return a.value != b.value ? a.value > b.value : a.gpus < b.gpus;
+  constexpr double kRounding = 1e-9;
+  const bool is_same = std::abs(a.value - b.value) <= kRounding * std::max(std::abs(a.value), std::abs(b.value));
+  return is_same ? a.gpus < b.gpus : a.value > b.value;
 }
 
 }  // namespace
@@ -79,11 +83,12 @@ std::string Search::text_of(const Unit& unit, std::int64_t units) const {
 std::string Search::settings_text(const EngineSettings& s) const {
   std::string text;
   if (!request_.speculative_tokens.empty()) { text += ", " + counted(s.speculative_tokens, "draft"); }
-  if (!request_.two_batch_decodes.empty() && s.two_batch_decodes > 0) {
-    text += fmt::format(", two batches from {}", counted(s.two_batch_decodes, "sequence"));
-  }
-  if (!request_.two_batch_prompts.empty() && s.two_batch_prompts > 0) {
-    text += fmt::format(", two batches from {}", counted(s.two_batch_prompts, "token"));
+  const bool decodes = !request_.two_batch_decodes.empty() && s.two_batch_decodes > 0;
+  const bool prompts = !request_.two_batch_prompts.empty() && s.two_batch_prompts > 0;
+  if (decodes || prompts) {
+    const std::string sequences = decodes ? counted(s.two_batch_decodes, "sequence") : std::string();
+    const std::string tokens = prompts ? counted(s.two_batch_prompts, "token") : std::string();
+    text += fmt::format(", two batches (from {}{}{})", sequences, decodes && prompts ? ", " : "", tokens);
   }
   return text;
 }

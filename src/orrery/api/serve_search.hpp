@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -69,9 +70,11 @@ class Search {
   Result<void> read_load();
   Result<void> find_shapes();
   void add_shape(const Degrees& degrees);
+  [[nodiscard]] std::optional<Shape> shape_of(const Unit& unit);
   [[nodiscard]] std::vector<EngineSettings> knobs(bool all) const;
-  // Two batches to overlap, where nothing travels.
-  [[nodiscard]] bool is_pointless(const EngineSettings& settings, const Shape& shape) const;
+  [[nodiscard]] static std::vector<EngineSettings> effective(std::vector<EngineSettings> list, const Shape& prompts,
+                                                             const Shape& decodes);
+  [[nodiscard]] Result<void> check_overlaps() const;
   void add_engines();
   void add_pairs();
   [[nodiscard]] ServeRequest request_of(const Unit& unit, std::int64_t units) const;
@@ -94,6 +97,7 @@ class Search {
   [[nodiscard]] std::vector<Tried> tried_units() const;
   // serve_bounds.cpp: the same without the loads that cannot change the answer.
   [[nodiscard]] std::vector<Tried> bounded_units() const;
+  [[nodiscard]] std::vector<std::size_t> numbered(const std::function<std::string(const Unit&)>& text) const;
   [[nodiscard]] std::vector<GoodputUnit> goodput_units() const;
   [[nodiscard]] Result<LoadTrial> unit_trial(std::size_t unit, std::size_t kind, double load, Stops stops,
                                              SharedTrials& shared) const;

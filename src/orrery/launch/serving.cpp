@@ -33,11 +33,11 @@ std::string vllm_arguments(const ServedFleet& fleet, const ServedPool& pool) {
     text += fmt::format(R"( --enable-eplb --eplb-config '{{"num_redundant_experts":{}}}')", pool.redundant_experts);
   }
   if (pool.overlaps_batches) {
-    // The server has no "never" for one of the two.
+    // Of tokens, of which a sequence has one more than drafts. The server has no "never" for one of the two.
     const auto threshold = [](std::int64_t tokens) { return tokens > 0 ? tokens : std::int64_t{1'000'000}; };
     text += fmt::format(
         " --enable-dbo --dbo-decode-token-threshold {} --dbo-prefill-token-threshold {} --all2all-backend {}",
-        threshold(fleet.two_batch_decodes), threshold(fleet.two_batch_prompts),
+        threshold(fleet.two_batch_decodes * (1 + fleet.drafts)), threshold(fleet.two_batch_prompts),
         pool.role == "prefill" ? "deepep_high_throughput" : "deepep_low_latency");
   }
   text += fmt::format(" \\\n    --max-num-batched-tokens {} --max-num-seqs {}", fleet.max_batched_tokens,

@@ -47,6 +47,8 @@ TEST(ServingScript, overlaps_two_batches_where_they_were_simulated) {
   EXPECT_THAT(serving_script(Server::vllm, fleet),
               HasSubstr(" --enable-dbo --dbo-decode-token-threshold 64 --dbo-prefill-token-threshold 1000000 "
                         "--all2all-backend deepep_low_latency"));
+  fleet.drafts = 3;
+  EXPECT_THAT(serving_script(Server::vllm, fleet), HasSubstr(" --dbo-decode-token-threshold 256 "));
 }
 
 // vLLM's limits are those of a rank of attention dp, SGLang's those of all ranks.

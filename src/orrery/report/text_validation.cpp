@@ -2,6 +2,8 @@
 #include <cmath>
 #include <set>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -37,12 +39,16 @@ std::string score_table(const results::Validation& validation) {
     table.column(header);
   }
   table.column("in 80 %").column("width").column("infeasible");
-  const results::FamilyScore* last = nullptr;
+  const auto of_family = [](const results::FamilyScore& score) { return std::pair(score.kind, score.family); };
+  std::set<std::pair<std::string, std::string>> scored, shown;
+  for (const auto& score : validation.families) {
+    if (score.scored > 0) { scored.insert(of_family(score)); }
+  }
   for (const auto& score : validation.families) {
     // Of a family without any prediction, one row is enough.
-    const bool repeats = last != nullptr && score.kind == last->kind && score.family == last->family;
-    if (!score.metric.empty() && score.scored == 0 && (score.predicted > 0 || repeats)) { continue; }
-    last = &score;
+    const bool has_others = scored.contains(of_family(score)) || shown.contains(of_family(score));
+    if (!score.metric.empty() && score.scored == 0 && (score.predicted > 0 || has_others)) { continue; }
+    shown.insert(of_family(score));
     const std::string metric = score.metric.empty() ? "" : " " + score.metric;
     add_score(table, score.kind + "/" + score.family + metric, score);
   }

@@ -168,7 +168,7 @@ results::ServingPool BuiltPool::described() const {
   pool.replicas = d.replicas;
   pool.gpus = d.gpus();
   pool.redundant_experts = redundant_experts_;
-  pool.overlaps_batches = overlaps_batches();
+  pool.overlaps_batches = overlaps(true) || overlaps(false);
   pool.blocks = shape_.blocks;
   pool.block_tokens = inputs_.settings.block_tokens;
   pool.longest = accepted_tokens();
@@ -338,7 +338,9 @@ std::vector<std::string> not_modelled(const Deployment& deployment) {
                                      100.0 * deployment.pools.front()->part_of_prompts())
                        : "eviction behind sliding windows: the cache keeps all positions of a sequence");
   }
-  const auto is_even = [](const auto& pool) { return pool->inputs().settings.expert_imbalance == 1.0; };
+  const auto is_even = [](const auto& pool) {
+    return pool->inputs().settings.expert_imbalance == 1.0 || pool->inputs().degrees.ep == 1;
+  };
   if (deployment.model.has_experts() && std::any_of(deployment.pools.begin(), deployment.pools.end(), is_even)) {
     list.emplace_back("skewed routing of experts (0 to 30 % of decode; with --ep above 1: --expert-imbalance)");
   }

@@ -57,8 +57,9 @@ class BuiltPool {
   [[nodiscard]] std::string slice_warning() const;
   // Copies of experts that the ranks of an engine hold, besides one each.
   [[nodiscard]] std::int64_t redundant_experts() const { return redundant_experts_; }
-  // Whether some of its iterations are two batches whose computation and transfers overlap.
-  [[nodiscard]] bool overlaps_batches() const;
+  // Whether some of its decode iterations (else of those with prompts) are two batches whose computation and transfers
+  // overlap.
+  [[nodiscard]] bool overlaps(bool decodes) const;
   [[nodiscard]] std::optional<EngineLimits> limits() const { return engine_limits(inputs_.settings, shape_); }
   // That fit if every layer keeps all positions, as in pools of prefill and decode, though this pool may free windows.
   [[nodiscard]] double whole_positions() const;

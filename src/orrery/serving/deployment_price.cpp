@@ -63,11 +63,12 @@ Result<void> BuiltPool::add_price() {
   return {};
 }
 
-bool BuiltPool::overlaps_batches() const {
+bool BuiltPool::overlaps(bool decodes) const {
   const EngineSettings& settings = inputs_.settings;
-  const bool decodes = settings.two_batch_decodes > 0 && !inputs_.prefill_only;
-  const bool prompts = settings.two_batch_prompts > 0 && inputs_.name != "decode";
-  return (decodes || prompts) && settings.scheduler != Scheduler::static_batch && price_->dispatches();
+  const bool runs = decodes ? !inputs_.prefill_only : inputs_.name != "decode";
+  const std::int64_t least = decodes ? settings.two_batch_decodes : settings.two_batch_prompts;
+  const std::int64_t most = decodes ? settings.max_sequences : settings.max_batched_tokens;
+  return runs && least > 0 && least <= most && settings.scheduler != Scheduler::static_batch && price_->dispatches();
 }
 
 }  // namespace orrery::serving

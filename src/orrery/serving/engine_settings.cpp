@@ -133,7 +133,8 @@ void add_shared_experts(Record<EngineSettings>& record) {
                 "others wait for it. Engines report its inverse (balancedness)",
                 {.min = 1.0, .max = 1000.0})
       .optional("two_batch_decodes", &E::two_batch_decodes,
-                "sequences of a rank from which a decode iteration is divided into two batches, one of which "
+                "sequences of a rank (with pp, of a micro-batch) from which a decode iteration is divided into two "
+                "batches, one of which "
                 "computes while tokens of the other travel to experts and back (SGLang: two-batch overlap, which "
                 "divides from 2; vLLM: dual batch overlap); 0: never. Needs attention dp and ep above 1",
                 {.min = 0, .max = kMostOfAStep})

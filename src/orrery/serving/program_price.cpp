@@ -93,6 +93,7 @@ ProgramPrice::ProgramPrice(const workload::Model& model, const hardware::Cluster
       collectives_(fabric_),
       lowerer_(model, cluster, stack) {
   find_prompt_cores();
+  dispatches_ = table(1).decode_phases.dispatch > Seconds(0);
   for (std::int64_t layer = 0; layer < model.depth(); ++layer) {
     const bool experts = workload::layer_kind(model, layer).experts;
     prompt_host_ += experts ? std::max(options.layer_host, options.expert_host) : options.layer_host;
@@ -157,6 +158,7 @@ ProgramPrice::BlockTime ProgramPrice::block_time(Table& table, const parallel::P
                                                  const parallel::Block& block, bool decodes, double repeat) {
   BlockTime result;
   Seconds Phases::* phase = &Phases::attention;
+  const std::size_t cores_before = table.cores.size();
   for (const auto& item : block.items) {
     Seconds own;
     if (const auto* launch = item.kernel()) {
@@ -178,7 +180,11 @@ ProgramPrice::BlockTime ProgramPrice::block_time(Table& table, const parallel::P
       if (returns) { phase = &Phases::attention; }
     }
   }
-  if (result.phases.dispatch == Seconds(0)) { std::swap(result.phases.others, result.phases.attention); }
+  const bool stays = result.phases.dispatch == Seconds(0);
+  if (stays) { std::swap(result.phases.others, result.phases.attention); }
+  const double cores = repeat * static_cast<double>(table.cores.size() - cores_before);
+  table.cores_all += cores;
+  if (stays) { table.cores_apart += cores; }
   return result;
 }
 
@@ -297,7 +303,7 @@ Seconds ProgramPrice::padding_of(std::int64_t rows, std::int64_t size, std::int6
   constexpr double kFewUnused = 0.02;
   if (rows >= size || options_.routes_padding || !model_.has_experts()) { return {}; }
   const std::int64_t low = captured_below(rows);
-  const double tokens = real(low * width * plan_.dp);
+  const double tokens = real(ceil_div(low, batches) * width * plan_.dp);
   const double chosen = real(model_.experts.active) / real(model_.experts.count);
   if (std::pow(1.0 - chosen, tokens) < kFewUnused) { return {}; }
   const auto experts = [&](std::int64_t all) { return table(width * ceil_div(all, batches)).decode_experts; };
@@ -320,7 +326,13 @@ Seconds ProgramPrice::draft_time(std::int64_t rows, std::int64_t size) {
 }
 
 bool ProgramPrice::is_two_batches(std::int64_t rows, std::int64_t least) const {
-  return least > 0 && rows >= std::max<std::int64_t>(2, least);
+  return dispatches_ && least > 0 && rows >= std::max<std::int64_t>(2, least);
+}
+
+// Of attention: layers whose tokens stay on their rank, as if attention were the same in all.
+double ProgramPrice::part_apart() {
+  const Table& one = table(1);
+  return one.cores_all > 0.0 ? one.cores_apart / one.cores_all : 0.0;
 }
 
 // Low-latency transfers take no cores while they are on their way.
@@ -355,19 +367,30 @@ DecodeLine ProgramPrice::device_line_of_two(std::int64_t sequences, std::int64_t
   const double each = slowdown_ / (options_.drafts == 0 ? 1.0 : options_.tokens_per_step);
   Phases half = t.decode_phases;
   half.experts -= padding_of(rows, size, width, 2);
-  DecodeLine attention;
-  attention.per_token = of_token(slowed(core.per_token));
-  attention.at = of_token(slowed(core.low)) + attention.per_token * (contexts - core.begin);
-  attention.last = core.last;
-  DecodeLine line = line_of_two(attention, half * each, interference(true), contexts);
+  const auto part_of_core = [&](double part) {
+    DecodeLine line;
+    line.per_token = std::llround(part * static_cast<double>(of_token(slowed(core.per_token))));
+    line.at =
+        std::llround(part * static_cast<double>(of_token(slowed(core.low)))) + line.per_token * (contexts - core.begin);
+    line.last = core.last;
+    return line;
+  };
+  const double apart = part_apart();
+  const DecodeLine alone = part_of_core(apart);
+  DecodeLine line = line_of_two(part_of_core(1.0 - apart), half * each, interference(true), contexts);
+  line.per_token += 2 * alone.per_token;
+  line.at = saturated_sum(line.at, saturated_product(2, alone.at));
   line.at = saturated_sum(line.at, ticks_of(each * table(width * size).head));
   return is_captured(rows) ? line : at_least(line, contexts, of_token(ticks_of(2.0 * launches(t))));
 }
 
 DecodeLine ProgramPrice::decode(std::int64_t sequences, std::int64_t contexts) {
+  return decode_line(sequences, contexts, is_two_batches(per_rank(sequences), options_.two_batch_decodes));
+}
+
+DecodeLine ProgramPrice::decode_line(std::int64_t sequences, std::int64_t contexts, bool is_two) {
   const std::int64_t rows = per_rank(sequences), size = captured_size(rows, options_.largest_graph);
-  DecodeLine line = is_two_batches(rows, options_.two_batch_decodes) ? device_line_of_two(sequences, contexts)
-                                                                     : device_line(sequences, contexts);
+  DecodeLine line = is_two ? device_line_of_two(sequences, contexts) : device_line(sequences, contexts);
   Ticks waits = ticks_of(real(rows) * options_.sequence_host);
   if (options_.drafts > 0) {
     waits = saturated_sum(waits, options_.drafts * slowed(ticks_of(draft_time(rows, size))));
@@ -432,23 +455,37 @@ std::int64_t ProgramPrice::fullest_rank(const MixedStep& step) {
   return std::min(*std::max_element(rank_tokens_.begin(), rank_tokens_.end()), options_.most_tokens);
 }
 
+ProgramPrice::StepTokens ProgramPrice::tokens_of(const MixedStep& step) {
+  StepTokens tokens;
+  for (const Chunk& chunk : step.chunks) {
+    tokens.prompts += chunk.tokens;
+    tokens.longest = std::max(tokens.longest, chunk.tokens);
+  }
+  const std::int64_t verified = step.decodes * options_.drafts;
+  tokens.mean = std::max(per_rank(tokens.prompts + step.decodes + verified), ceil_div(tokens.longest, plan_.dp));
+  const std::int64_t fullest = plan_.dp * plan_.pp > 1 ? fullest_rank(step) : 0;
+  tokens.of_rank = std::max({tokens.mean, tokens.longest, fullest});
+  return tokens;
+}
+
 // With drafts, sequences that decode advance by one token, though the iteration generates several of each: so they add
 // that part of what they take to the time of the prompts.
 Ticks ProgramPrice::mixed(const MixedStep& step) {
-  std::int64_t prompts = 0, longest = 0, contexts = step.contexts;
-  for (const Chunk& chunk : step.chunks) {
-    prompts += chunk.tokens;
-    contexts += chunk.context + chunk.tokens;
-    longest = std::max(longest, chunk.tokens);
-  }
+  const StepTokens tokens = tokens_of(step);
   // Prompts of which one token is left join a captured decode step.
-  if (longest == 1 && options_.exact == Exact::no) { return decode(step.decodes + prompts, contexts).at; }
-  const Ticks all = iteration(step, prompts, longest);
+  if (tokens.longest == 1 && options_.exact == Exact::no) {
+    std::int64_t contexts = step.contexts;
+    for (const Chunk& chunk : step.chunks) { contexts += chunk.context + chunk.tokens; }
+    return decode(step.decodes + tokens.prompts, contexts).at;
+  }
+  const bool is_two = is_two_batches(tokens.of_rank, options_.two_batch_prompts);
+  const Ticks all = iteration(step, tokens, is_two);
   if (step.decodes == 0) { return all; }
   // Interpolated work and that of a captured graph: with prompts, decoding does not take less.
-  const Ticks decoding = decode(step.decodes, step.contexts).at;
+  const Ticks decoding = decode_line(step.decodes, step.contexts, is_two).at;
   if (options_.drafts == 0) { return std::max(all, decoding); }
-  const Ticks alone = iteration({step.chunks, 0, 0, step.sampling - step.decodes}, prompts, longest);
+  const MixedStep prompts{step.chunks, 0, 0, step.sampling - step.decodes};
+  const Ticks alone = iteration(prompts, tokens_of(prompts), is_two);
   return std::max<Ticks>(decoding, alone + std::llround(static_cast<double>(all - alone) / options_.tokens_per_step));
 }
 
@@ -463,35 +500,33 @@ Seconds ProgramPrice::linear_of_ranks(std::int64_t mean, std::int64_t of_rank) {
 // The same as two batches, each with half of the tokens and of `attention`.
 Seconds ProgramPrice::two_batches_of_prompts(std::int64_t mean, std::int64_t of_rank, Seconds attention) {
   const std::int64_t tokens = (of_rank + 1) / 2, of_all = (mean + 1) / 2;
+  const double apart = part_apart();
   Phases half = interpolated(tokens, &Table::phases);
   half.experts += interpolated(of_all, &Table::experts) - interpolated(tokens, &Table::experts);
-  half.attention += 0.5 * attention;
+  half.attention += 0.5 * (1.0 - apart) * attention;
+  half.others += 0.5 * apart * attention;
   return max(time_of_two(half, interference(false)), 2.0 * interpolated(tokens, &Table::prompt_launches));
 }
 
-// The whole iteration; `prompts`, `longest`: tokens of all parts of prompts, and of the longest.
-Ticks ProgramPrice::iteration(const MixedStep& step, std::int64_t prompts, std::int64_t longest) {
-  const std::int64_t verified = step.decodes * options_.drafts;
-  // Of the largest micro-batch, which has at least the longest part of a prompt: all ranks' mean, and the fullest rank.
-  const std::int64_t mean = std::max(per_rank(prompts + step.decodes + verified), ceil_div(longest, plan_.dp));
-  const std::int64_t fullest = plan_.dp * plan_.pp > 1 ? fullest_rank(step) : 0;
-  const std::int64_t of_rank = std::max({mean, longest, fullest});
-  const std::int64_t sampled = step.sampling + verified;
+// The whole iteration.
+Ticks ProgramPrice::iteration(const MixedStep& step, const StepTokens& tokens, bool is_two) {
+  const std::int64_t verified = step.decodes * options_.drafts, sampled = step.sampling + verified;
   Seconds head;
   if (sampled > 0) { head = table(captured_size(per_rank(sampled), options_.largest_graph)).head; }
   const Seconds prompt = prompt_time(step.chunks);
   const Ticks decoding =
       step.decodes > 0 ? core_line(per_rank(step.decodes), step.decodes, step.contexts).at(step.contexts) : 0;
   Ticks ticks = 0;
-  if (is_two_batches(of_rank, options_.two_batch_prompts)) {
-    ticks = ticks_of(two_batches_of_prompts(mean, of_rank, prompt + Seconds(seconds_of(decoding))) + head);
+  if (is_two) {
+    const Seconds attention = prompt + Seconds(seconds_of(decoding));
+    ticks = ticks_of(two_batches_of_prompts(tokens.mean, tokens.of_rank, attention) + head);
   } else {
-    Seconds time = linear_of_ranks(mean, of_rank) + head;
+    Seconds time = linear_of_ranks(tokens.mean, tokens.of_rank) + head;
     time += prompt;
     ticks = ticks_of(time) + decoding;
   }
   ticks = slowed(ticks);
-  if (longest > 1) { ticks = std::max(ticks, ticks_of(prompt_host_)); }
+  if (tokens.longest > 1) { ticks = std::max(ticks, ticks_of((is_two ? 2.0 : 1.0) * prompt_host_)); }
   if (verified > 0) {
     const std::int64_t rows = per_rank(step.decodes);
     ticks += options_.drafts * slowed(ticks_of(draft_time(rows, captured_size(rows, options_.largest_graph))));

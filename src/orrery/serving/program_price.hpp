@@ -102,7 +102,7 @@ class ProgramPrice final : public StepPrice {
   [[nodiscard]] DecodeParts decode_parts(std::int64_t sequences, std::int64_t contexts);
 
   // Whether tokens travel to experts on other ranks.
-  [[nodiscard]] bool dispatches() { return table(1).decode_phases.dispatch > Seconds(0); }
+  [[nodiscard]] bool dispatches() const { return dispatches_; }
 
   [[nodiscard]] EngineMemory memory(std::int64_t most_tokens, std::int64_t most_sequences);
   [[nodiscard]] const network::Fabric& fabric() const { return fabric_; }
@@ -129,9 +129,10 @@ class ProgramPrice final : public StepPrice {
     Seconds prompt_launches;  // by the host, of linear
     Phases phases, decode_phases;  // of linear and decode, without the host
     std::vector<Core> cores;
-    Bytes kept, most_kept;            // by a token: on all stages together, and on the one that keeps most
-    Bytes most_whole, most_windowed;  // of most_kept: layers without a sliding window, and with one
-    std::vector<Ticks> at;            // [octave of the context]: attention, all cores
+    double cores_apart = 0, cores_all = 0;  // layers with cores: those whose tokens stay on their rank, and all
+    Bytes kept, most_kept;                  // by a token: on all stages together, and on the one that keeps most
+    Bytes most_whole, most_windowed;        // of most_kept: layers without a sliding window, and with one
+    std::vector<Ticks> at;                  // [octave of the context]: attention, all cores
   };
   // Fused attention over a prompt, of one kind of layer.
   struct PromptCore {
@@ -182,6 +183,8 @@ class ProgramPrice final : public StepPrice {
   [[nodiscard]] bool is_two_batches(std::int64_t rows, std::int64_t least) const;
   [[nodiscard]] double interference(bool decodes) const;
   [[nodiscard]] Ticks of_token(Ticks step) const;
+  [[nodiscard]] double part_apart();
+  [[nodiscard]] DecodeLine decode_line(std::int64_t sequences, std::int64_t contexts, bool is_two);
   [[nodiscard]] DecodeLine device_line(std::int64_t sequences, std::int64_t contexts);
   [[nodiscard]] DecodeLine device_line_of_two(std::int64_t sequences, std::int64_t contexts);
   [[nodiscard]] Seconds linear_time(std::int64_t tokens);
@@ -189,7 +192,13 @@ class ProgramPrice final : public StepPrice {
   [[nodiscard]] Part interpolated(std::int64_t tokens, Part Table::* part);
   [[nodiscard]] Seconds linear_of_ranks(std::int64_t mean, std::int64_t of_rank);
   [[nodiscard]] Seconds two_batches_of_prompts(std::int64_t mean, std::int64_t of_rank, Seconds attention);
-  [[nodiscard]] Ticks iteration(const MixedStep& step, std::int64_t prompts, std::int64_t longest);
+  // Tokens of an iteration with prompts; of the largest micro-batch: the mean of all ranks, and the fullest rank.
+  struct StepTokens {
+    std::int64_t prompts = 0, longest = 0;  // of all parts of prompts, and of the longest
+    std::int64_t mean = 0, of_rank = 0;
+  };
+  [[nodiscard]] StepTokens tokens_of(const MixedStep& step);
+  [[nodiscard]] Ticks iteration(const MixedStep& step, const StepTokens& tokens, bool is_two);
   [[nodiscard]] std::int64_t fullest_rank(const MixedStep& step);
   [[nodiscard]] Seconds core_of_prompts(PromptCore& core, std::span<const Chunk> chunks) const;
   [[nodiscard]] Seconds prompt_time(std::span<const Chunk> chunks);
@@ -200,6 +209,7 @@ class ProgramPrice final : public StepPrice {
   parallel::Plan plan_;
   PriceOptions options_;
   double slowdown_ = 1.0;  // of the device
+  bool dispatches_ = false;
   network::Fabric fabric_;
   network::PriceCache collectives_;
   parallel::Lowerer lowerer_;

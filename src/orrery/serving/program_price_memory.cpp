@@ -17,8 +17,8 @@ EngineMemory ProgramPrice::memory(std::int64_t most_tokens, std::int64_t most_se
   // Activations of prompts grow with their tokens; the head has one row for each sequence.
   constexpr std::int64_t kPrompt = 1024;
   const std::int64_t rows = per_rank(most_tokens);
-  const std::int64_t at_once =
-      is_two_batches(rows, options_.two_batch_prompts) ? ceil_div(rows, std::int64_t{2}) : rows;
+  const std::int64_t divided = options_.two_batch_prompts;  // shorter iterations are not
+  const std::int64_t at_once = is_two_batches(rows, divided) ? std::max((rows + 1) / 2, divided - 1) : rows;
   const std::int64_t prompt = std::min(at_once, kPrompt);
   const double prompts = real(at_once) / real(prompt);
   for (const auto& need : lower(1, prompt).memory) {

@@ -102,6 +102,39 @@ TEST(ProgramPrice, large_batches_gain_from_two_halves) {
   EXPECT_LT(two->pool->memory().activations, 0.6 * one->pool->memory().activations);
 }
 
+// Nothing travels with tp alone: the thresholds change nothing.
+TEST(ProgramPrice, engines_that_send_no_tokens_are_not_divided) {
+  EngineSettings whole = in_two_batches();
+  whole.two_batch_decodes = whole.two_batch_prompts = 0;
+  const auto two = built("mixtral-8x7b", in_two_batches(), degrees_of(4, 1, 1)),
+             one = built("mixtral-8x7b", whole, degrees_of(4, 1, 1));
+  EXPECT_FALSE(two->pool->overlaps(true) || two->pool->overlaps(false));
+  EXPECT_EQ(two->pool->price().decode(64, 64'000).at, one->pool->price().decode(64, 64'000).at);
+  const std::vector<Chunk> chunks(2, Chunk{1024, 0});
+  EXPECT_EQ(two->pool->price().mixed({chunks, 64, 64'000, 66}), one->pool->price().mixed({chunks, 64, 64'000, 66}));
+  EXPECT_EQ(two->pool->memory().activations, one->pool->memory().activations);
+}
+
+// An iteration with prompts is divided by its own threshold, decodes and all; launches take twice the host.
+TEST(ProgramPrice, iterations_with_prompts_are_divided_as_a_whole) {
+  Degrees degrees = degrees_of(1, 1, 72);
+  degrees.ep = 72;
+  EngineSettings both = in_two_batches();
+  both.expert_layer_host = Seconds(0);
+  EngineSettings prompts = both, decodes = both, never = both;
+  prompts.two_batch_decodes = decodes.two_batch_prompts = never.two_batch_decodes = never.two_batch_prompts = 0;
+  const auto time = [&](const EngineSettings& settings, std::int64_t tokens) {
+    const std::vector<Chunk> chunks(72, Chunk{tokens, 0});
+    const std::int64_t sequences = 72 * 256;
+    return built("deepseek-v3", settings, degrees)->pool->price().mixed({chunks, sequences, sequences * 2000, 72});
+  };
+  EXPECT_EQ(time(decodes, 16), time(never, 16));
+  EXPECT_LT(time(prompts, 16), time(never, 16));
+  EXPECT_EQ(time(prompts, 16), time(both, 16));
+  never.expert_layer_host = prompts.expert_layer_host = Seconds(20e-3);
+  EXPECT_NEAR(static_cast<double>(time(prompts, 512)) / static_cast<double>(time(never, 512)), 2.0, 0.01);
+}
+
 RC_GTEST_PROP(ProgramPrice, lines_and_parts_of_two_halves_are_their_steps, ()) {
   EngineSettings settings = in_two_batches();
   settings.largest_graph = *rc::gen::element(0, 5, 512);

@@ -3,7 +3,8 @@
 //
 // The halves take turns in every layer: attention of one beside the dispatch of the other, experts beside the dispatch
 // and then beside the combine of the other, attention beside the combine. For layers that are alike this is as fast as
-// any order in which kernels and transfers each follow one another (property test).
+// any order in which kernels and transfers each follow one another (property test). Of unlike layers, sums are taken: a
+// lower bound.
 #pragma once
 
 #include "orrery/core/units.hpp"

@@ -267,8 +267,10 @@ void set_mlperf(const ServingRow& row, serving::EngineSettings& settings) {
 
 // ---- LMSYS's wide expert parallelism ----
 
-// Their report (lmsys.org/blog/2025-05-05-large-scale-ep): 16,384 tokens of a rank, two-batch overlap, EPLB.
+// Their report (lmsys.org/blog/2025-05-05-large-scale-ep): 16,384 tokens of a rank, two-batch overlap, EPLB. Experts
+// that are chosen evenly compute prompts 18 % faster (59,337 instead of 50,302 tokens/s a node), which 1.3 makes 16 %.
 void set_wide_experts(serving::EngineSettings& settings) {
+  settings.expert_imbalance = 1.3;
   settings.max_batched_tokens = 16'384;
   settings.memory_use = 0.85;
   settings.redundant_experts = 32;

@@ -27,8 +27,6 @@ inline constexpr double kDeepGemmRate = 0.45;
 // github:ai-dynamo/aiconfigurator@095f58a51 (SGLang 0.5.10, DeepSeek-V3 on 32 ranks, 16,384 tokens of each): 14.3 ms a
 // layer on H100, 8.1 on GB200, 8.4 on B200, where 0.78, 0.77 and 0.9 fit.
 inline constexpr double kDeepEpRate = 0.78;
-// As the profile sglang-deepep has it.
-inline constexpr double kDeepEpImbalance = 1.3;
 
 // `pool` is "engine", "prefill" or "decode". `narrow_cache` is set where a file states the format of keys and values.
 void set_launch(const ServingRow& row, std::string_view pool, const serving::Degrees& degrees,

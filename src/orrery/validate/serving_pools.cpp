@@ -112,7 +112,6 @@ void set_sglang_grace(const ServingRow& row, bool is_prefill, const serving::Deg
   if (degrees.attention_dp > 1 && (!is_prefill || row.precision == "fp8")) {
     settings.stack = "sglang-deepep";
     settings.redundant_experts = 32;
-    settings.expert_imbalance = kDeepEpImbalance;
     if (row.precision == "fp8") { settings.expert_math_rate_of["fp8"] = kDeepEpRate; }
   }
   if (is_prefill && degrees.attention_dp > 1) {
