@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "orrery/core/integers.hpp"
 #include "orrery/serving/program_price.hpp"
 
 namespace orrery::serving {

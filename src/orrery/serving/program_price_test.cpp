@@ -50,6 +50,17 @@ Degrees degrees_of(std::int64_t tp, std::int64_t pp, std::int64_t attention_dp) 
   return degrees;
 }
 
+// The line of a decode step, which is the price of each later step up to its end.
+DecodeLine checked_line(ProgramPrice& price, std::int64_t sequences, std::int64_t contexts) {
+  const DecodeLine line = price.decode(sequences, contexts);
+  RC_ASSERT(line.last >= contexts && line.at > 0 && line.per_token >= 0);
+  for (const std::int64_t later : {contexts + 1, (contexts + line.last) / 2, line.last}) {
+    if (later > line.last) { continue; }
+    RC_ASSERT(price.decode(sequences, later).at == line.at + line.per_token * (later - contexts));
+  }
+  return line;
+}
+
 // What an aggregated run rests on: the line that is asked for once is the price of each later step up to its end. Short
 // contexts are bound by launches where nothing is captured, long ones by the device.
 RC_GTEST_PROP(ProgramPrice, lines_of_decode_steps_are_the_prices_of_their_steps, ()) {
@@ -62,12 +73,7 @@ RC_GTEST_PROP(ProgramPrice, lines_of_decode_steps_are_the_prices_of_their_steps,
   ProgramPrice& price = engine->pool->price();
   const auto sequences = *rc::gen::inRange<std::int64_t>(1, 40);
   const std::int64_t contexts = sequences * *rc::gen::inRange<std::int64_t>(1, 40000);
-  const DecodeLine line = price.decode(sequences, contexts);
-  RC_ASSERT(line.last >= contexts && line.at > 0 && line.per_token >= 0);
-  for (const std::int64_t later : {contexts + 1, (contexts + line.last) / 2, line.last}) {
-    if (later > line.last) { continue; }
-    RC_ASSERT(price.decode(sequences, later).at == line.at + line.per_token * (later - contexts));
-  }
+  checked_line(price, sequences, contexts);
 }
 
 EngineSettings in_two_batches() {
@@ -145,12 +151,7 @@ RC_GTEST_PROP(ProgramPrice, lines_and_parts_of_two_halves_are_their_steps, ()) {
   ProgramPrice& price = engine->pool->price();
   const auto sequences = *rc::gen::inRange<std::int64_t>(1, 800);
   const std::int64_t contexts = sequences * *rc::gen::inRange<std::int64_t>(1, 40000);
-  const DecodeLine line = price.decode(sequences, contexts);
-  RC_ASSERT(line.last >= contexts && line.at > 0 && line.per_token >= 0);
-  for (const std::int64_t later : {contexts + 1, (contexts + line.last) / 2, line.last}) {
-    if (later > line.last) { continue; }
-    RC_ASSERT(price.decode(sequences, later).at == line.at + line.per_token * (later - contexts));
-  }
+  const DecodeLine line = checked_line(price, sequences, contexts);
   const DecodeParts parts = price.decode_parts(sequences, contexts);
   RC_ASSERT(std::abs(parts.sum().value() - seconds_of(line.at)) < 1e-9 * seconds_of(line.at));
   RC_ASSERT(parts.collectives >= Seconds(0) && parts.host >= Seconds(0));
