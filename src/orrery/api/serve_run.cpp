@@ -301,11 +301,11 @@ void warn_of_age(results::Serving& result, const serving::Deployment& deployment
 
 // The load in words, and warnings of what it does not reach. `least`: part of the arrivals that must pile up for an
 // overload. Of a trace with its own times this is not known.
-void add_load(results::Serving& result, const Scenario& scenario, double least) {
+void add_load(results::Serving& result, const Scenario& scenario, double least, bool can_look_again = true) {
   result.load = serving::load_text(scenario);
   if (scenario.concurrency) { return; }
   const results::ServingGrowth& growth = result.growth;
-  const bool is_enough = growth.is_certain() && (growth.is_burst || growth.part > least);
+  const bool is_enough = growth.is_certain(can_look_again) && (growth.is_burst || growth.part > least);
   const bool many_left = least > 0 && !growth.is_burst && growth.left > least;
   result.overloaded = scenario.rate && (is_enough || many_left);
   if (const auto* full = result.full_stage()) {
@@ -464,7 +464,8 @@ double offered_tokens(const serving::Workload& load) {
   return last > first ? tokens / serving::seconds_of(last - first) : std::numeric_limits<double>::infinity();
 }
 
-Result<LoadTrial> run_trial(const PreparedServing& prepared, const Scenario& probed, double load, Stops stops) {
+Result<LoadTrial> run_trial(const PreparedServing& prepared, const Scenario& probed, double load, Stops stops,
+                            bool can_look_again) {
   ORRERY_TRY(work, requests_of(prepared, probed));
   LoadTrial trial;
   trial.is_open = !probed.concurrency;
@@ -475,7 +476,7 @@ Result<LoadTrial> run_trial(const PreparedServing& prepared, const Scenario& pro
   trial.result = std::move(run.result);
   trial.headroom = std::move(run.headroom);
   if (trial.result) {
-    add_load(*trial.result, probed, 0.0);
+    add_load(*trial.result, probed, 0.0, can_look_again);
     warn_of_length(*trial.result, prepared.deployment->model, work);
     warn_of_sessions(*trial.result, *prepared.deployment, work, probed);
     warn_of_age(*trial.result, *prepared.deployment);
@@ -506,16 +507,16 @@ double requests_to_judge(const results::Serving& result, const Scenario& probed,
 
 // A run of a load; of as many requests as it takes to judge it, if their number is not given.
 Result<LoadTrial> judged_trial(const PreparedServing& prepared, Scenario probed, double load, Stops stops) {
-  if (!is_free(probed)) { return run_trial(prepared, probed, load, stops); }
+  if (!is_free(probed)) { return run_trial(prepared, probed, load, stops, false); }
   probed.requests = requests_of_probe(probed, prepared.slo, load);
-  ORRERY_TRY(trial, run_trial(prepared, probed, load, stops));
+  ORRERY_TRY(trial, run_trial(prepared, probed, load, stops, true));
   constexpr int kRounds = 4;
   for (int round = 1; round < kRounds && trial.result && trial.result->meets_slo(); ++round) {
     constexpr double kWorthIt = 1.25;
     const double needed = requests_to_judge(*trial.result, probed, load);
     if (needed <= kWorthIt * static_cast<double>(*probed.requests)) { break; }
     probed.requests = std::llround(needed);
-    auto longer = run_trial(prepared, probed, load, stops);
+    auto longer = run_trial(prepared, probed, load, stops, true);
     if (!longer) { break; }  // one of the further requests does not fit in a cache
     trial = std::move(*longer);
   }

@@ -30,6 +30,17 @@ TEST(Growth, finds_loads_above_capacity_and_no_others) {
   EXPECT_LE(below, 1);
 }
 
+// Of runs that cannot be looked at again a verdict is surer: no false one of 200, and none that misses a third too much.
+TEST(Growth, of_few_requests_only_much_is_certain) {
+  int above = 0, below = 0;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    above += growth_at(1.33, 1000, seed).is_certain(false) ? 1 : 0;
+    below += growth_at(0.85, 1000, seed).is_certain(false) ? 1 : 0;
+  }
+  EXPECT_EQ(above, 200);
+  EXPECT_EQ(below, 0);
+}
+
 TEST(Growth, of_a_burst_nothing_can_be_said) {
   EXPECT_TRUE(growth_at(1000.0, 200, 1).is_burst);
   EXPECT_FALSE(growth_at(0.5, 200, 1).is_burst);
