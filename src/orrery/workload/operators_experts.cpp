@@ -26,13 +26,15 @@ double NodeDispatch::places_reached(double places) const {
   const auto log_ways = [](double of, double chosen) {
     return std::lgamma(of + 1.0) - std::lgamma(chosen + 1.0) - std::lgamma(of - chosen + 1.0);
   };
-  double missed = 0.0;
+  double missed = 0.0, all = 0.0;  // all: 1, but where places do not divide the groups
   for (double held = std::max(0.0, active_groups - outside); held <= std::min(inside, active_groups); held += 1.0) {
     const double log_probability =
         log_ways(inside, held) + log_ways(outside, active_groups - held) - log_ways(groups, active_groups);
-    missed += std::exp(log_probability) * std::pow(1.0 - held / active_groups, copies);
+    const double probability = std::exp(log_probability);
+    all += probability;
+    missed += probability * std::pow(1.0 - held / active_groups, copies);
   }
-  return std::min(copies, places * (1.0 - missed));
+  return std::min(copies, places * (1.0 - missed / all));
 }
 
 // The sum of 1 - F(j)^places over j, where F is the distribution function of one place.
