@@ -389,7 +389,7 @@ TEST(Placement, low_latency_copies_cross_each_dimension_once) {
   Plan plan;
   plan.dp = plan.ep = 32;
   CollectiveCall call{Collective::all_to_all, GroupKind::ep, Bytes(3200), {}};
-  call.node_dispatch = {8.0, 1.0, true};
+  call.node_dispatch = {.copies = 8.0, .low_latency = true};
   const auto bytes = node_dispatch_bytes(call, make_mesh(cluster, plan));
   EXPECT_EQ(bytes.across, Bytes(3200));
   EXPECT_EQ(bytes.inside, Bytes(800));
