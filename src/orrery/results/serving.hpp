@@ -132,8 +132,8 @@ struct ServingGrowth {
   double stay_s = 0;      // mean time in the system; of sessions, from the first turn to the last answer
   double left = 0;        // part of the requests that wait for an engine when the last one arrives
 
-  // Beyond chance, and by more than 2 %; where no longer run can be looked at, by more of both, as queues vary more than
-  // `chance` says.
+  // Beyond chance, and by more than 2 %; where no longer run can be looked at, by more of both, as queues vary more
+  // than `chance` says.
   [[nodiscard]] bool is_certain(bool can_look_again = true) const {
     const double least = can_look_again ? 0.02 : 0.05, deviations = can_look_again ? 3.0 : 5.0;
     return is_burst || (part > least && part > deviations * chance);
