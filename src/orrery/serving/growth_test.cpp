@@ -30,7 +30,8 @@ TEST(Growth, finds_loads_above_capacity_and_no_others) {
   EXPECT_LE(below, 1);
 }
 
-// Of runs that cannot be looked at again a verdict is surer: no false one of 200, and none that misses a third too much.
+// Of runs that cannot be looked at again a verdict is surer: no false one of 200, and none that misses a third too
+// much.
 TEST(Growth, of_few_requests_only_much_is_certain) {
   int above = 0, below = 0;
   for (std::uint64_t seed = 1; seed <= 200; ++seed) {
