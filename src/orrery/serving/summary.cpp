@@ -342,9 +342,9 @@ class Latencies {
   // The wait for the server has a part of its own where it matters; else it belongs to the part before it.
   void add_sending(results::Serving& result, std::vector<double>& before) {
     constexpr double kMatters = 0.05;  // of the mean TTFT
-    results::Distribution sending = distribution_of(std::vector(sending_));
-    if (sending.mean >= kMatters * result.ttft.mean && sending.mean > 0.0) {
-      result.sending = sending;
+    const double sum = std::accumulate(sending_.begin(), sending_.end(), 0.0);
+    if (sum > 0.0 && sum >= kMatters * result.ttft.mean * static_cast<double>(sending_.size())) {
+      result.sending = distribution_of(std::move(sending_));
       return;
     }
     for (std::size_t i = 0; i < before.size(); ++i) { before[i] += sending_[i]; }
