@@ -21,6 +21,7 @@
 #include "orrery/launch/launch.hpp"
 #include "orrery/launch/serving.hpp"
 #include "orrery/report/serving_plan.hpp"
+#include "orrery/serving/engine_settings.hpp"
 #include "orrery/workload/catalogue.hpp"
 
 namespace orrery::cli {
@@ -101,10 +102,9 @@ struct Options {
 };
 
 Result<void> check_lists(const api::ServePlanRequest& request) {
-  constexpr std::int64_t kMostDrafts = 64;  // as the setting of an engine
-  if (!request.speculative_tokens.empty() && request.speculative_tokens.back() > kMostDrafts) {
+  if (!request.speculative_tokens.empty() && request.speculative_tokens.back() > serving::kMostDrafts) {
     return fail(flag_place("--speculative-tokens"),
-                fmt::format("\"{}\" is too large; at most {}", request.speculative_tokens.back(), kMostDrafts));
+                fmt::format("\"{}\" is too large; at most {}", request.speculative_tokens.back(), serving::kMostDrafts));
   }
   constexpr double kMostSettings = 1000;
   double settings = 1;

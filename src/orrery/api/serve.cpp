@@ -50,11 +50,19 @@ Result<void> check_expert_settings(const serving::Deployment& deployment) {
   for (const bool decodes : {false, true}) {
     const std::int64_t least = decodes ? settings.two_batch_decodes : settings.two_batch_prompts;
     if (least == 0 || any([&](const auto& pool) { return pool->overlaps(decodes); })) { continue; }
-    return fail({{}, 0, 0, decodes ? "--two-batch-decodes" : "--two-batch-prompts"},
-                fmt::format("no iteration is divided: it needs a model with experts, {} above 1 with attention dp in "
-                            "the pool that runs them, at most {} {}, and no static batches",
-                            degrees, decodes ? "--max-sequences" : "--max-batched-tokens",
-                            decodes ? settings.max_sequences : settings.max_batched_tokens));
+    const std::int64_t longest = decodes ? settings.max_sequences : settings.max_batched_tokens;
+    const Place place{{}, 0, 0, decodes ? "--two-batch-decodes" : "--two-batch-prompts"};
+    if (settings.scheduler == serving::Scheduler::static_batch) {
+      return fail(place, "static batches are not divided; choose another --scheduler");
+    }
+    if (least > longest) {
+      return fail(place, fmt::format("{} is more than {} {}, so that no iteration is divided", least,
+                                     decodes ? "--max-sequences" : "--max-batched-tokens", longest));
+    }
+    return fail(place,
+                fmt::format("two batches need a model with experts, and {} and attention dp above 1 in the pool that "
+                            "runs them: no iteration is divided",
+                            degrees));
   }
   return {};
 }

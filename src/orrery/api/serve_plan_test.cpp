@@ -134,8 +134,8 @@ TEST(ApiServePlan, two_batches_are_searched_where_tokens_travel) {
   const auto refused = plan_serving(ORRERY_SOURCE_DATA_DIR, request);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().text(),
-            "--two-batch-decodes: no engine is divided: two batches need a model with experts, and --ep and "
-            "--attention-dp above 1");
+            "--two-batch-decodes: two batches need a model with experts, and --ep and --attention-dp above 1: none of "
+            "these engines is divided");
 }
 
 // Engines that fit with few drafts, or only then meet a limit, are tried with these.

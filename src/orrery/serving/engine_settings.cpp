@@ -206,7 +206,8 @@ const Record<EngineSettings>& Described<EngineSettings>::record() {
             "the memory of keys and values behind sliding windows is freed, if some layers have windows and others "
             "do not; with --prefill-replicas or tiers of the cache all positions are kept")
         .optional("speculative_tokens", &E::speculative_tokens,
-                  "drafts that a decode iteration verifies (MTP, EAGLE); 0: no speculation", {.min = 0, .max = 64})
+                  "drafts that a decode iteration verifies (MTP, EAGLE); 0: no speculation",
+                  {.min = 0, .max = serving::kMostDrafts})
         .optional("acceptance", &E::acceptance, "probability that a draft is accepted if those before it are",
                   {.min = 0.0, .max = 1.0})
         .optional("draft_layers", &E::draft_layers, "layers of the draft model, each like one of the model's",

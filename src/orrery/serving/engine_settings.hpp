@@ -31,6 +31,9 @@ enum class Reserve : std::uint8_t {
 enum class Preemption : std::uint8_t { recompute, swap };
 enum class Policy : std::uint8_t { fcfs, priority };
 
+// Of speculative_tokens.
+inline constexpr std::int64_t kMostDrafts = 64;
+
 struct EngineSettings {
   std::string name, description;
   std::string stack;  // of its kernels
