@@ -203,8 +203,10 @@ TEST(ApiServePlan, loads_that_are_left_out_do_not_change_the_answer) {
   request.base.scenario.slo = "ttft_mean=300ms tpot_mean=15ms e2e_p90=2s";
   request.top = 1;
   expect_the_same_answer(request);
-  request.objective = ServeObjective::watt;
-  expect_the_same_answer(request);
+  if (!test::kSanitizers) {
+    request.objective = ServeObjective::watt;
+    expect_the_same_answer(request);
+  }
   request.base.scenario.slo = "ttft_p99=1ms";
   expect_the_same_answer(request);
   if (test::kSanitizers) { return; }
@@ -223,10 +225,10 @@ TEST(ApiServePlan, loads_that_are_left_out_do_not_change_the_smallest_fleet) {
   request.tp = degrees();
   request.pp = {1};
   request.max_sequences = {16, 256};
-  for (const auto objective : {ServeObjective::gpu, ServeObjective::usd}) {
-    request.objective = objective;
-    expect_the_same_answer(request);
-  }
+  expect_the_same_answer(request);
+  if (test::kSanitizers) { return; }
+  request.objective = ServeObjective::usd;
+  expect_the_same_answer(request);
 }
 
 TEST(ApiServePlan, fewer_choices_are_never_better) {
@@ -258,7 +260,7 @@ TEST(ApiServePlan, the_front_rises_in_one_and_falls_in_the_other) {
 
 ServePlanRequest small_traffic(double rate) {
   ServePlanRequest request = small_search();
-  request.base.scenario.requests.reset();
+  if (!test::kSanitizers) { request.base.scenario.requests.reset(); }
   request.base.scenario.rate = rate;
   request.for_traffic = true;
   request.devices = 0;
