@@ -238,7 +238,7 @@ void Search::add_pairs() {
     for (const Shape& decode : shapes_) {
       if (prefill.degrees.pp != decode.degrees.pp || decode.decode_rate <= 0) { continue; }
       const auto transfer = serving::transfer_of(*prefill.deployment->pools.front(), *decode.deployment->pools.front());
-      const double host = prefill.deployment->pools.front()->inputs().settings.transfer_host.value() /
+      const double host = prefill.deployment->pools.front()->transfer_host().value() /
                           static_cast<double>(prefill.degrees.attention_dp);
       const double computes = 1.0 / (1.0 / prefill.prefill_rate + host);
       const double sent = input_ * serving::seconds_of(transfer.token);  // time of a request's links

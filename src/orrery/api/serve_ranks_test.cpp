@@ -52,7 +52,7 @@ TEST(ServeRanks, a_rank_computes_no_more_tokens_than_an_iteration_may_have) {
   EXPECT_LT(ttft_of(8, 4), 1.2 * ttft_of(2, 1));
 }
 
-// Each prompt that an engine sends delays it by `transfer_host`; engines that send nothing do not wait, nor do prompts
+// Each layer (of 32) of a prompt that an engine sends delays it by `transfer_host`; engines that send nothing do not wait, nor do prompts
 // whose answer is one token.
 TEST(ServeRanks, a_prefill_engine_waits_for_the_prompts_that_it_sends) {
   const auto prefill_of = [](std::int64_t prompts, bool has_pools, const char* host, std::int64_t osl = 2) {
@@ -62,10 +62,11 @@ TEST(ServeRanks, a_prefill_engine_waits_for_the_prompts_that_it_sends) {
     config::add(request.engine, "transfer_host", serving_test::of_a_file(config::text_node(host)));
     return run_of(request).prefill.mean;
   };
-  EXPECT_NEAR(prefill_of(1, true, "25 ms") - prefill_of(1, true, "0 s"), 25e-3, 1e-9);
-  EXPECT_NEAR(prefill_of(4, true, "25 ms") - prefill_of(4, true, "0 s"), 4 * 25e-3, 1e-9);
-  EXPECT_EQ(prefill_of(4, false, "25 ms"), prefill_of(4, false, "0 s"));
-  EXPECT_EQ(prefill_of(4, true, "25 ms", 1), prefill_of(4, true, "0 s", 1));
+  constexpr double kPrompt = 32 * 0.5e-3;
+  EXPECT_NEAR(prefill_of(1, true, "0.5 ms") - prefill_of(1, true, "0 s"), kPrompt, 1e-9);
+  EXPECT_NEAR(prefill_of(4, true, "0.5 ms") - prefill_of(4, true, "0 s"), 4 * kPrompt, 1e-9);
+  EXPECT_EQ(prefill_of(4, false, "0.5 ms"), prefill_of(4, false, "0 s"));
+  EXPECT_EQ(prefill_of(4, true, "0.5 ms", 1), prefill_of(4, true, "0 s", 1));
 }
 
 // Where the host limits short prompts, what experts of all ranks take is no part of the time.

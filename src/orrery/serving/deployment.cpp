@@ -113,7 +113,7 @@ Result<void> BuiltPool::finish() {
   shape_.step_host = ticks_of(settings.step_host);
   shape_.decode_host = ticks_of(settings.step_host / tokens_per_step(settings));
   shape_.prefill_only = inputs_.prefill_only;
-  shape_.transfer_host = inputs_.prefill_only ? ticks_of(settings.transfer_host) : 0;
+  shape_.transfer_host = inputs_.prefill_only ? ticks_of(transfer_host()) : 0;
   if (auto ok = add_tiers(); !ok) { return ok; }
   if (settings.preemption == Preemption::swap) {
     const auto& tier = inputs_.cluster.second_tier;

@@ -155,7 +155,7 @@ Workload generated(const LoadOptions& options) {
       at += arrivals.gap(options.cv);
       due.push_back(at);
     }
-    request.input = length_of(inputs, options.input, options) + options.added;
+    request.input = (options.fixed_input ? options.input : length_of(inputs, options.input, options)) + options.added;
     request.output = length_of(outputs, options.output, options);
     load.requests.push_back(request);
   }

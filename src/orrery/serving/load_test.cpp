@@ -71,6 +71,21 @@ TEST(Load, has_the_means_and_deviations_that_are_asked_for) {
   EXPECT_NEAR(outputs.mean, 200.0, kStandardErrors * 100.0 / root + 0.5);
 }
 
+TEST(Load, inputs_of_one_length_leave_outputs_as_they_are) {
+  LoadOptions options;
+  options.requests = 100;
+  options.input = 1000;
+  options.output = 200;
+  options.length_cv = 0.5;
+  const Workload varied = generated(options);
+  options.fixed_input = true;
+  const Workload fixed = generated(options);
+  for (std::size_t i = 0; i < fixed.requests.size(); ++i) {
+    EXPECT_EQ(fixed.requests[i].input, 1000);
+    EXPECT_EQ(fixed.requests[i].output, varied.requests[i].output);
+  }
+}
+
 // The last of n requests arrives after n mean gaps, so that a run has the rate that was asked for.
 TEST(Load, arrives_at_the_rate_that_is_asked_for) {
   for (const double cv : {0.0, 1.0, 4.0}) {

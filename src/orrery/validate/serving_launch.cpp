@@ -296,11 +296,23 @@ bool is_of_aiconfigurator(const ServingRow& row) {
   return row.family == "aic_silicon" && row.length_dist == "fixed (not stated)";
 }
 
-// Its runs of vLLM on H200 have up to 118,000 prompt tokens per second and GPU with Llama 3.1 8B, 96 % of the peak
-// rate, so prompts must repeat. AIPerf's default is a data set of 100 prompts (--num-dataset-entries).
-std::int64_t repeated_prompts(const ServingRow& row) {
-  constexpr std::int64_t kDataset = 100;
-  return is_of_aiconfigurator(row) && row.engine == "vllm" && row.gpu_type == "H200-SXM" ? kDataset : 0;
+// AIConfigurator's runs of vLLM on H200 have up to 118,000 prompt tokens per second and GPU with Llama 3.1 8B, 96 % of
+// the peak rate, so prompts must repeat. AIPerf's default is a data set of 100 prompts (--num-dataset-entries).
+// dstack's comparison of pools measures 128, 64 and 32 clients one after the other, each with the same 500 prompts
+// (the default seed of `vllm bench serve`) and one that is sent alone before: scripts/run_all.sh, run_benchmark.sh of
+// github:dstackai/benchmarks@06c957a comparison/pd_ratio.
+RepeatedPrompts repeated_prompts(const ServingRow& row) {
+  if (is_of_aiconfigurator(row) && row.engine == "vllm" && row.gpu_type == "H200-SXM") {
+    constexpr std::int64_t kDataset = 100, kWarmUp = 2;  // prompts; requests of a client before those measured
+    return {kDataset, kWarmUp * std::llround(row.load.value_or(0.0))};
+  }
+  if (row.family == kPoolRatios && row.load_kind == "concurrency") {
+    constexpr std::int64_t kPrompts = 501;
+    constexpr std::array kOrder = {128.0, 64.0, 32.0};
+    const auto at = std::find(kOrder.begin(), kOrder.end(), row.load.value_or(0.0));
+    if (at != kOrder.end() && at != kOrder.begin()) { return {kPrompts, kPrompts * (at - kOrder.begin())}; }
+  }
+  return {};
 }
 
 bool is_of_inferencex(const ServingRow& row) {
@@ -348,8 +360,9 @@ void set_launch(const ServingRow& row, std::string_view pool, const serving::Deg
   settings.stream_interval = stream_interval_of(row, degrees, settings);
 }
 
-// Dynamo's default is in turn; the flags of AMD's pools are random.
+// Dynamo's default is in turn, as dstack's router is told to; the flags of AMD's pools are random.
 serving::Routing routing_of(const ServingRow& row) {
+  if (row.family == kPoolRatios) { return serving::Routing::round_robin; }
   if (!is_of_inferencex(row)) { return serving::Routing::least_outstanding; }
   return is_amd(row) ? serving::Routing::random : serving::Routing::round_robin;
 }

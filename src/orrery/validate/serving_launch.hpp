@@ -15,11 +15,18 @@ namespace orrery::validate {
 // LMSYS's report on wide expert parallelism.
 inline constexpr std::string_view kWideExperts = "lmsys_pd_ep";
 
+// dstack's comparison of ratios of prefill and decode engines.
+inline constexpr std::string_view kPoolRatios = "dstack_pd_ratio";
+
 // A run of AIConfigurator's own evaluation: engines started by its generator, loaded by its benchmark.
 [[nodiscard]] bool is_of_aiconfigurator(const ServingRow& row);
 
-// Different prompts of that benchmark, each sent many times; 0: no prompt is sent twice.
-[[nodiscard]] std::int64_t repeated_prompts(const ServingRow& row);
+// Different prompts that are sent in turn, and requests of all clients before those that are measured; 0: no prompt is
+// sent twice.
+struct RepeatedPrompts {
+  std::int64_t prompts = 0, before = 0;
+};
+[[nodiscard]] RepeatedPrompts repeated_prompts(const ServingRow& row);
 
 // DeepGEMM's part of the rate of grouped GEMMs in fp8, from the tables that `expert_math_rate_of` is from.
 inline constexpr double kDeepGemmRate = 0.45;

@@ -359,11 +359,26 @@ TEST(served, old_vllm_schedules_several_steps_at_once_where_the_source_says_so) 
   EXPECT_DOUBLE_EQ(several.step_host.value(), every.step_host.value() / 15.0);
 }
 
+// dstack's comparison of pools: 128, 64 and 32 clients one after the other, each with the same prompts.
+TEST(served, runs_before_it_leave_their_prompts) {
+  ServingRow row;
+  row.family = kPoolRatios;
+  row.load_kind = "concurrency";
+  const auto before = [&](double clients) {
+    row.load = clients;
+    return repeated_prompts(row).before;
+  };
+  EXPECT_EQ(before(128), 0);
+  EXPECT_EQ(before(64), 501);
+  EXPECT_EQ(before(32), 2 * 501);
+  EXPECT_EQ(before(48), 0);
+}
+
 // 32 clients send 384 prompts of a set of 100, the first 64 of them before the measurement: of 320, 36 are new.
 TEST(served, prompts_that_repeat_are_computed_once) {
   const ServingRow fresh = evaluated("vllm", "0.12.0", "H100-SXM"), repeated = evaluated("vllm", "0.12.0", "H200-SXM");
-  EXPECT_EQ(repeated_prompts(fresh), 0);
-  EXPECT_EQ(repeated_prompts(repeated), 100);
+  EXPECT_EQ(repeated_prompts(fresh).prompts, 0);
+  EXPECT_EQ(repeated_prompts(repeated).prompts, 100);
   const auto slow = served(fresh, ORRERY_SOURCE_DATA_DIR), fast = served(repeated, ORRERY_SOURCE_DATA_DIR);
   ASSERT_TRUE(slow) << slow.error();
   ASSERT_TRUE(fast) << fast.error();
