@@ -156,7 +156,7 @@ Workload generated(const LoadOptions& options) {
       due.push_back(at);
     }
     request.input = (options.fixed_input ? options.input : length_of(inputs, options.input, options)) + options.added;
-    request.output = length_of(outputs, options.output, options);
+    request.output = options.fixed_output ? options.output : length_of(outputs, options.output, options);
     load.requests.push_back(request);
   }
   // n of them in n mean gaps, so that the rate is the one that was asked for: given their number in that time, the

@@ -347,6 +347,7 @@ class RowRun {
     constexpr double kUsualSpread = 0.7;  // of lengths of data sets, unverified
     if (is_mean) { options.length_cv = kUsualSpread; }
     options.fixed_input = row_.length_dist.starts_with("input fixed");
+    options.fixed_output = row_.length_dist.starts_with("CNN-DailyMail");  // nearly all end at the limit of 128
     const double load = row_.load.value_or(0.0) / static_cast<double>(share_);
     constexpr std::int64_t kPerClient = 10, kOffline = 3000;
     const std::int64_t before = repeated.before / share_;
