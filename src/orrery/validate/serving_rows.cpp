@@ -265,7 +265,11 @@ class RowRun {
     inputs.settings = std::move(settings);
     if (narrow_cache) { inputs.stack.storage.narrow_cache = *narrow_cache; }
     if (row_.max_batch) { inputs.settings.max_sequences = *row_.max_batch; }
-    if (row_.max_batched_tokens) { inputs.settings.max_batched_tokens = *row_.max_batched_tokens; }
+    if (row_.max_batched_tokens) {
+      inputs.settings.max_batched_tokens = *row_.max_batched_tokens;
+      // Engines refuse prompts that are longer, unless they may be cut.
+      if (*row_.isl > static_cast<double>(*row_.max_batched_tokens)) { inputs.settings.chunked_prefill = true; }
+    }
     // vLLM 0.6 had this limit by default with chunked prefill, and refused one below the longest sequence without it.
     if (settings_.name == "vllm-v0" && row_.max_batched_tokens == 512) {
       inputs.settings.scheduler = serving::Scheduler::mixed;

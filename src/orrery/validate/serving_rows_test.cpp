@@ -359,6 +359,20 @@ TEST(served, old_vllm_schedules_several_steps_at_once_where_the_source_says_so) 
   EXPECT_DOUBLE_EQ(several.step_host.value(), every.step_host.value() / 15.0);
 }
 
+// TensorRT-LLM refuses prompts that are longer than an iteration unless it may cut them, so an engine of such a row does:
+// prompts of 4,000 tokens in iterations of 512 have a decode step each.
+TEST(served, prompts_longer_than_an_iteration_are_cut) {
+  const auto tpot_of = [](std::int64_t tokens) {
+    ServingRow row = evaluated("TensorRT", "", "H200-SXM");
+    row.family = "mine";
+    row.max_batched_tokens = tokens;
+    const auto run = served(row, ORRERY_SOURCE_DATA_DIR);
+    EXPECT_TRUE(run) << run.error();
+    return run ? run->tpot.max : 0.0;
+  };
+  EXPECT_LT(tpot_of(512), 0.9 * tpot_of(4000));
+}
+
 // dstack's comparison of pools: 128, 64 and 32 clients one after the other, each with the same prompts.
 TEST(served, runs_before_it_leave_their_prompts) {
   ServingRow row;
