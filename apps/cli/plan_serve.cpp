@@ -103,8 +103,9 @@ struct Options {
 
 Result<void> check_lists(const api::ServePlanRequest& request) {
   if (!request.speculative_tokens.empty() && request.speculative_tokens.back() > serving::kMostDrafts) {
-    return fail(flag_place("--speculative-tokens"),
-                fmt::format("\"{}\" is too large; at most {}", request.speculative_tokens.back(), serving::kMostDrafts));
+    return fail(
+        flag_place("--speculative-tokens"),
+        fmt::format("\"{}\" is too large; at most {}", request.speculative_tokens.back(), serving::kMostDrafts));
   }
   constexpr double kMostSettings = 1000;
   double settings = 1;

@@ -40,7 +40,7 @@ FIGURES = [
     (("vllm-v1",), ("expert_parallel_layer_host",), (("0.6 ms", "1.5 ms", "2 ms", "2.5 ms", "3 ms"),)),
     (("sglang",), ("expert_layer_host",), (("1 ms", "1.4 ms", "1.8 ms", "2.4 ms"),)),  # not of machines in serving_launch.cpp
     (("tensorrt-llm",), ("expert_layer_host",), (("1.2 ms", "1.6 ms", "2 ms", "2.5 ms"),)),
-    (("sglang",), ("transfer_setup", "transfer_host"), (("35 ms", "70 ms", "110 ms", "160 ms"), ("0 s", "0.17 ms", "0.33 ms", "0.5 ms"))),
+    (("sglang",), ("transfer_setup", "transfer_layer_host"), (("35 ms", "70 ms", "110 ms", "160 ms"), ("0 s", "0.17 ms", "0.33 ms", "0.5 ms"))),
     (("sglang",), ("draft_host",), (("0 s", "0.05 ms", "0.1 ms", "0.15 ms", "0.2 ms"),)),
     (ENGINES, ("token_host", "sequence_host"), (("40 us", "50 us", "60 us"), ("0 s", "10 us", "15 us", "20 us", "25 us"))),
     (ENGINES, ("request_overhead",), (("10 ms", "15 ms", "20 ms", "25 ms", "30 ms"),)),

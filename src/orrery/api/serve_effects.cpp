@@ -45,7 +45,7 @@ Result<void> check_effects(const serving::EngineSettings& engine, const config::
                    "one pool of engines without tiers of the cache, and a model with sliding windows in a part of its "
                    "layers"},
            Setting{"transfer_setup", "--transfer-setup", uses.pools, "--prefill-replicas"},
-           Setting{"transfer_host", "--transfer-host", uses.pools, "--prefill-replicas"},
+           Setting{"transfer_layer_host", "--transfer-layer-host", uses.pools, "--prefill-replicas"},
            Setting{"balance_wait", "--balance-wait", uses.attention_dp, "--attention-dp of at least 2"},
            Setting{"balance_wait", "--balance-wait", uses.single, one_pool},
            Setting{"batch_wait", "--batch-wait", uses.single, one_pool},

@@ -285,7 +285,8 @@ Result<void> Search::check_overlaps() const {
         std::any_of(shapes_.begin(), shapes_.end(), [](const Shape& shape) { return shape.dispatches; });
     if (is_tried && !shapes_.empty() && !travels) {
       return fail({{}, 0, 0, flag},
-                  "two batches need a model with experts, and --ep and --attention-dp above 1: none of these engines is divided");
+                  "two batches need a model with experts, and --ep and --attention-dp above 1: none of these engines "
+                  "is divided");
     }
   }
   return {};

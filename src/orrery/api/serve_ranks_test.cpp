@@ -52,14 +52,14 @@ TEST(ServeRanks, a_rank_computes_no_more_tokens_than_an_iteration_may_have) {
   EXPECT_LT(ttft_of(8, 4), 1.2 * ttft_of(2, 1));
 }
 
-// Each layer (of 32) of a prompt that an engine sends delays it by `transfer_host`; engines that send nothing do not wait, nor do prompts
-// whose answer is one token.
+// Each layer (of 32) of a prompt that an engine sends delays it by `transfer_layer_host`; engines that send nothing do
+// not wait, nor do prompts whose answer is one token.
 TEST(ServeRanks, a_prefill_engine_waits_for_the_prompts_that_it_sends) {
   const auto prefill_of = [](std::int64_t prompts, bool has_pools, const char* host, std::int64_t osl = 2) {
     ServeRequest request = prompts_at_once(prompts);
     if (has_pools) { request.scenario.prefill_replicas = 1; }
     request.scenario.osl = osl;
-    config::add(request.engine, "transfer_host", serving_test::of_a_file(config::text_node(host)));
+    config::add(request.engine, "transfer_layer_host", serving_test::of_a_file(config::text_node(host)));
     return run_of(request).prefill.mean;
   };
   constexpr double kPrompt = 32 * 0.5e-3;

@@ -62,7 +62,7 @@ class BuiltPool {
   [[nodiscard]] bool overlaps(bool decodes) const;
   // Of a prefill engine for each prompt that it sends, before its next iteration.
   [[nodiscard]] Seconds transfer_host() const {
-    return inputs_.settings.transfer_host * static_cast<double>(inputs_.model->layers);
+    return inputs_.settings.transfer_layer_host * static_cast<double>(inputs_.model->layers);
   }
   [[nodiscard]] std::optional<EngineLimits> limits() const { return engine_limits(inputs_.settings, shape_); }
   // That fit if every layer keeps all positions, as in pools of prefill and decode, though this pool may free windows.

@@ -96,11 +96,11 @@ void add_hosts(Record<EngineSettings>& record) {
                 "with prefill engines: a decode engine gives a request its place and memory before the prompt begins, "
                 "and keys and values of a layer are sent while later layers compute; else both follow the prompt, and "
                 "only what the decode engine's prefix cache does not have is sent")
-      .optional(
-          "transfer_host", &E::transfer_host,
-          "with prefill engines: host time for each layer of a prompt whose keys and values an engine sends, before its "
-          "next iteration; ranks of attention dp spend it at the same time",
-          {.max = kMostHost})
+      .optional("transfer_layer_host", &E::transfer_layer_host,
+                "with prefill engines: host time for each layer of a prompt whose keys and values an engine sends, "
+                "before its "
+                "next iteration; ranks of attention dp spend it at the same time",
+                {.max = kMostHost})
       .optional("prompt_host", &E::prompt_host, "host time to tokenise a token of a prompt, before the engine's queue",
                 {.max = kMostHost})
       .optional("tokenizer_batch", &E::tokenizer_batch,
@@ -254,8 +254,9 @@ double tokens_per_step(const EngineSettings& settings) {
 
 EngineSettings with_slower_host(EngineSettings settings, double slowdown) {
   using E = EngineSettings;
-  for (Seconds E::* host : {&E::step_host, &E::layer_host, &E::expert_layer_host, &E::expert_parallel_layer_host,
-                            &E::sequence_host, &E::draft_host, &E::transfer_host, &E::prompt_host, &E::token_host}) {
+  for (Seconds E::* host :
+       {&E::step_host, &E::layer_host, &E::expert_layer_host, &E::expert_parallel_layer_host, &E::sequence_host,
+        &E::draft_host, &E::transfer_layer_host, &E::prompt_host, &E::token_host}) {
     settings.*host *= slowdown;
   }
   return settings;

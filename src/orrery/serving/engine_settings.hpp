@@ -89,7 +89,7 @@ struct EngineSettings {
   Seconds draft_host;                // of each sequence of an iteration with drafts
   Seconds transfer_setup{2e-3};      // of a request between a prefill and a decode engine, besides its bytes
   bool transfer_by_layer = false;    // keys and values are sent while a prompt is computed; see its help
-  Seconds transfer_host;             // of a prefill engine for each layer of a prompt that it sends, see its help
+  Seconds transfer_layer_host;       // of a prefill engine for each layer of a prompt that it sends, see its help
   Seconds request_overhead;          // of a request, before it is in the queue and after its first token
   hardware::Sources sources;
 };

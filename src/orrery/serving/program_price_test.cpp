@@ -209,7 +209,7 @@ TEST(ProgramPrice, slower_hosts_take_longer) {
   settings.largest_graph = 0;  // launches bound a decode step
   settings.layer_host = Seconds(2e-3);
   settings.prompt_host = Seconds(5e-6);
-  settings.draft_host = settings.sequence_host = settings.transfer_host = Seconds(1e-5);
+  settings.draft_host = settings.sequence_host = settings.transfer_layer_host = Seconds(1e-5);
   const auto slow = built("llama-3.1-8b", settings, degrees_of(1, 1, 1), {}, "dgx-a100");
   const auto fast = built("llama-3.1-8b", settings, degrees_of(1, 1, 1));
   const double slowdown = slow->pool->inputs().cluster.host_slowdown;
@@ -228,9 +228,10 @@ TEST(with_slower_host, multiplies_every_time_of_the_host) {
   }
   const EngineSettings slow = with_slower_host(settings, 2.0);
   const auto hosts = [](const EngineSettings& s) {
-    return std::vector<double>{s.step_host.value(),     s.layer_host.value(),  s.expert_layer_host.value(),
-                               s.sequence_host.value(), s.draft_host.value(),  s.expert_parallel_layer_host.value(),
-                               s.transfer_host.value(), s.prompt_host.value(), s.token_host.value()};
+    return std::vector<double>{
+        s.step_host.value(),           s.layer_host.value(),  s.expert_layer_host.value(),
+        s.sequence_host.value(),       s.draft_host.value(),  s.expert_parallel_layer_host.value(),
+        s.transfer_layer_host.value(), s.prompt_host.value(), s.token_host.value()};
   };
   for (std::size_t k = 0; k < hosts(settings).size(); ++k) {
     EXPECT_GT(hosts(settings)[k], 0.0) << k;

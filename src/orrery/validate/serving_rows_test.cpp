@@ -359,8 +359,8 @@ TEST(served, old_vllm_schedules_several_steps_at_once_where_the_source_says_so) 
   EXPECT_DOUBLE_EQ(several.step_host.value(), every.step_host.value() / 15.0);
 }
 
-// TensorRT-LLM refuses prompts that are longer than an iteration unless it may cut them, so an engine of such a row does:
-// prompts of 4,000 tokens in iterations of 512 have a decode step each.
+// TensorRT-LLM refuses prompts that are longer than an iteration unless it may cut them, so an engine of such a row
+// does: prompts of 4,000 tokens in iterations of 512 have a decode step each.
 TEST(served, prompts_longer_than_an_iteration_are_cut) {
   const auto tpot_of = [](std::int64_t tokens) {
     ServingRow row = evaluated("TensorRT", "", "H200-SXM");
