@@ -299,8 +299,8 @@ bool is_of_aiconfigurator(const ServingRow& row) {
 // AIConfigurator's runs of vLLM on H200 have up to 118,000 prompt tokens per second and GPU with Llama 3.1 8B, 96 % of
 // the peak rate, so prompts must repeat. AIPerf's default is a data set of 100 prompts (--num-dataset-entries).
 // dstack's comparison of pools measures 128, 64 and 32 clients one after the other, each with the same 500 prompts
-// (the default seed of `vllm bench serve`) and one that is sent alone before: scripts/run_all.sh, run_benchmark.sh of
-// github:dstackai/benchmarks@06c957a comparison/pd_ratio.
+// (the default seed of `vllm bench serve`) and one that is sent alone before: the scripts of
+// github:dstackai/benchmarks@06c957a, comparison/pd_ratio.
 RepeatedPrompts repeated_prompts(const ServingRow& row) {
   if (is_of_aiconfigurator(row) && row.engine == "vllm" && row.gpu_type == "H200-SXM") {
     constexpr std::int64_t kDataset = 100, kWarmUp = 2;  // prompts; requests of a client before those measured
