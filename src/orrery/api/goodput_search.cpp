@@ -125,7 +125,8 @@ class GoodputSearch {
   }
 
   struct Leaders {
-    std::map<std::size_t, double> of_kind;  // load
+    std::map<std::size_t, double> of_kind;                                // load
+    std::map<std::pair<std::size_t, std::size_t>, double> of_group_kind;  // the same in a group
     std::map<std::size_t, GoodputKey> last_of_group;
     GoodputKey last_of_best = kNoKey;
   };
@@ -136,15 +137,17 @@ class GoodputSearch {
     std::map<std::size_t, std::map<std::size_t, GoodputKey>> groups;  // [group][kind]
     for (std::size_t i = 0; i < units_.size(); ++i) {
       if (!known_[i].is_good()) { continue; }
-      double& load = leaders.of_kind[units_[i].kind];
-      load = std::max(load, known_[i].bisection.good());
+      const std::size_t kind = units_[i].kind;
+      const auto carries = [&](double& load) { load = std::max(load, known_[i].bisection.good()); };
+      carries(leaders.of_kind[kind]);
+      for (const std::size_t group : units_[i].groups) { carries(leaders.of_group_kind[{group, kind}]); }
       const GoodputKey own = key(i);
       const auto raise = [&](auto& map, std::size_t index) {
         const auto [at, is_new] = map.try_emplace(index, own);
         if (!is_new) { at->second = std::max(at->second, own); }
       };
-      raise(kinds, units_[i].kind);
-      for (const std::size_t group : units_[i].groups) { raise(groups[group], units_[i].kind); }
+      raise(kinds, kind);
+      for (const std::size_t group : units_[i].groups) { raise(groups[group], kind); }
     }
     leaders.last_of_best = last_of(kinds, question_.best);
     for (const auto& [group, own] : groups) { leaders.last_of_group[group] = last_of(own, question_.best_of_group); }
@@ -162,11 +165,13 @@ class GoodputSearch {
 
   [[nodiscard]] bool can_lead(std::size_t i, const Leaders& leaders) const {
     if (!question_.key) { return true; }
-    if (known_[i].bisection.bad() <= leaders.of_kind.at(units_[i].kind)) { return false; }
+    const double bad = known_[i].bisection.bad();
+    const std::size_t kind = units_[i].kind;
     const GoodputKey bound = most(i);
-    if (bound > leaders.last_of_best) { return true; }
-    return std::any_of(units_[i].groups.begin(), units_[i].groups.end(),
-                       [&](std::size_t group) { return bound > leaders.last_of_group.at(group); });
+    if (bad > leaders.of_kind.at(kind) && bound > leaders.last_of_best) { return true; }
+    return std::any_of(units_[i].groups.begin(), units_[i].groups.end(), [&](std::size_t group) {
+      return bad > leaders.of_group_kind.at({group, kind}) && bound > leaders.last_of_group.at(group);
+    });
   }
 
   // Tokens per second of a user, at most, at a load. Infinite: no lower load is known.

@@ -11,7 +11,17 @@ namespace orrery::api::serve_search {
 std::vector<std::size_t> Search::groups_of(const Unit& unit) const {
   constexpr std::size_t kOnePool = 0, kPools = 1, kFirstTp = 2;
   if (request_.for_traffic) { return {}; }
-  return {unit.prefill ? kPools : kOnePool, kFirstTp + static_cast<std::size_t>(unit.engine.tp)};
+  std::vector<std::size_t> groups = {unit.prefill ? kPools : kOnePool,
+                                     kFirstTp + static_cast<std::size_t>(unit.engine.tp)};
+  std::size_t first = 0;
+  for (const VariedSetting& setting : varied_settings()) {
+    constexpr std::size_t kMostValues = 1'000'000'000;
+    first += kMostValues;
+    if (setting.values->size() > 1) {
+      groups.push_back(first + static_cast<std::size_t>(unit.settings.*setting.field));
+    }
+  }
+  return groups;
 }
 
 // Sorts as the ranking does: what the objective counts, or the smallest whole fleets for a traffic first.

@@ -1,4 +1,5 @@
 // The search over deployments, against single deployments and by its laws.
+#include <algorithm>
 #include <map>
 #include <string>
 
@@ -114,6 +115,20 @@ TEST(ApiServePlan, numbers_of_drafts_are_searched) {
     EXPECT_DOUBLE_EQ(c.load, alone[c.text]) << c.text << c.settings;
     EXPECT_EQ(c.settings, c.drafts == 0 ? ", 0 drafts" : ", 3 drafts");
   }
+  // What the other number of drafts would lose.
+  double other = 0.0;
+  for (const std::int64_t drafts : {0, 3}) {
+    if (drafts == both.best.front().drafts) { continue; }
+    request.speculative_tokens = {drafts};
+    other = found(request).best.front().value;
+  }
+  const std::string named = both.best.front().drafts == 0 ? "best one with 3 drafts: " : "best one without drafts: ";
+  const auto line = std::find_if(both.explanation.begin(), both.explanation.end(),
+                                 [&](const std::string& text) { return text.starts_with(named); });
+  ASSERT_NE(line, both.explanation.end());
+  ASSERT_TRUE(line->ends_with(" % less")) << *line;
+  constexpr double kStart = 2.0;  // points: bisections from another start end elsewhere
+  EXPECT_NEAR(std::stod(line->substr(line->rfind(", ") + 2)), 100 * (1 - other / both.best.front().value), kStart);
 }
 
 // Two halves are tried where tokens travel to experts: ep above 1 with attention dp, not tp.

@@ -215,6 +215,22 @@ void Search::explain_best(const ServingCandidate& best, std::vector<std::string>
   }
 }
 
+std::array<Search::VariedSetting, 3> Search::varied_settings() const {
+  using E = EngineSettings;
+  using C = ServingCandidate;
+  return {VariedSetting{&request_.speculative_tokens, &E::speculative_tokens, &C::drafts,
+                        [](std::int64_t n) { return n == 0 ? "without drafts" : "with " + counted(n, "draft"); }},
+          VariedSetting{&request_.two_batch_decodes, &E::two_batch_decodes, &C::two_batch_decodes,
+                        [](std::int64_t n) {
+                          return n == 0 ? std::string("whose decode iterations are not divided")
+                                        : "with two batches from " + counted(n, "sequence");
+                        }},
+          VariedSetting{&request_.two_batch_prompts, &E::two_batch_prompts, &C::two_batch_prompts, [](std::int64_t n) {
+                          return n == 0 ? std::string("whose prompts are not divided")
+                                        : "with two batches from " + counted(n, "token");
+                        }}};
+}
+
 std::vector<std::string> Search::explanation(const std::vector<ServingCandidate>& ranked) const {
   std::vector<std::string> lines;
   const ServingCandidate& best = ranked.front();
@@ -239,6 +255,12 @@ std::vector<std::string> Search::explanation(const std::vector<ServingCandidate>
   for (const std::int64_t tp : degrees) {
     compare(fmt::format("best with {}tp {}", request_.pools == Pools::aggregated ? "" : "decode ", tp),
             [&](const auto& c) { return c.engine.tp == tp; });
+  }
+  for (const VariedSetting& setting : varied_settings()) {
+    for (const std::int64_t value : *setting.values) {
+      if (setting.values->size() == 1 || value == best.*setting.found) { continue; }
+      compare("best one " + setting.named(value), [&](const auto& c) { return c.*setting.found == value; });
+    }
   }
   return lines;
 }
@@ -334,11 +356,14 @@ std::optional<ServingCandidate> Search::whole_fleet(const Ranked& one, std::int6
 // the best of each group.
 std::vector<std::size_t> Search::whole_ones(const std::vector<Ranked>& ranked) const {
   std::vector<std::size_t> list;
-  std::map<std::size_t, std::size_t> in_group;
+  std::set<std::string> in_all;
+  std::map<std::size_t, std::set<std::string>> in_group;
   for (std::size_t i = 0; i < ranked.size(); ++i) {
-    bool is_wanted = i < request_.top;
+    const std::string& text = ranked[i].candidate.text;
+    bool is_wanted = in_all.insert(text).second && in_all.size() <= request_.top;
     for (const std::size_t group : groups_of(units_[ranked[i].unit])) {
-      is_wanted = in_group[group]++ < kBestOfGroup || is_wanted;
+      std::set<std::string>& of_group = in_group[group];
+      is_wanted = (of_group.insert(text).second && of_group.size() <= kBestOfGroup) || is_wanted;
     }
     if (is_wanted) { list.push_back(i); }
   }
@@ -347,8 +372,15 @@ std::vector<std::size_t> Search::whole_ones(const std::vector<Ranked>& ranked) c
 
 // Units that were simulated alone have the loads of their copies together.
 Search::Fleets Search::fleets(std::vector<Ranked> ranked, ServingPlan& plan) const {
-  std::set<std::string> seen;
-  std::erase_if(ranked, [&](const Ranked& one) { return !seen.insert(one.candidate.text).second; });
+  // Of each combination of degrees the best, and the best with each value of a setting.
+  std::set<std::pair<std::size_t, std::string>> seen;
+  std::erase_if(ranked, [&](const Ranked& one) {
+    bool is_new = false;
+    for (const std::size_t group : groups_of(units_[one.unit])) {
+      is_new = seen.emplace(group, one.candidate.text).second || is_new;
+    }
+    return !is_new;
+  });
   const std::vector<std::size_t> chosen = whole_ones(ranked);
   std::vector<std::optional<ServingCandidate>> whole(chosen.size());
   std::vector<std::int64_t> runs(chosen.size(), 0);
@@ -367,6 +399,8 @@ Search::Fleets Search::fleets(std::vector<Ranked> ranked, ServingPlan& plan) con
     return is_better(a, b) || (!is_better(b, a) && a.result.tightest() < b.result.tightest());
   });
   found.all = plan.best;
+  std::set<std::string> shown;
+  std::erase_if(plan.best, [&](const ServingCandidate& one) { return !shown.insert(one.text).second; });
   plan.best.resize(std::min(plan.best.size(), request_.top));
   auto next = chosen.begin();
   for (std::size_t i = 0; i < ranked.size(); ++i) {

@@ -1,6 +1,7 @@
 // The search of `orrery plan --task serve`. Private to the room.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -103,6 +104,14 @@ class Search {
                                              SharedTrials& shared) const;
   [[nodiscard]] GoodputKey key_of(std::size_t unit, double load, const results::Serving& result) const;
   [[nodiscard]] Tried tried_of(std::size_t unit, GoodputKnown known) const;
+  // Settings of which several values may be tried, and what the explanation calls the best deployment with one of them.
+  struct VariedSetting {
+    const std::vector<std::int64_t>* values;
+    std::int64_t EngineSettings::* field;
+    std::int64_t ServingCandidate::* found;
+    std::string (*named)(std::int64_t value);
+  };
+  [[nodiscard]] std::array<VariedSetting, 3> varied_settings() const;
   // Groups of which the best fleets are compared, and named by the explanation.
   [[nodiscard]] std::vector<std::size_t> groups_of(const Unit& unit) const;
   [[nodiscard]] ServingCandidate candidate_of(const Unit& unit, std::int64_t units, double load,
