@@ -4,6 +4,8 @@
 #include <cmath>
 #include <numbers>
 
+#include "orrery/core/integers.hpp"
+
 namespace orrery::serving {
 
 double Draws::uniform() {
