@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "orrery/config/json.hpp"
+#include "orrery/hardware/records.hpp"
 #include "orrery/results/estimate.hpp"
 
 namespace orrery::report {
