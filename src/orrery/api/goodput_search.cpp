@@ -138,9 +138,9 @@ class GoodputSearch {
     for (std::size_t i = 0; i < units_.size(); ++i) {
       if (!known_[i].is_good()) { continue; }
       const std::size_t kind = units_[i].kind;
-      const auto carries = [&](double& load) { load = std::max(load, known_[i].bisection.good()); };
-      carries(leaders.of_kind[kind]);
-      for (const std::size_t group : units_[i].groups) { carries(leaders.of_group_kind[{group, kind}]); }
+      const auto raise_load = [&](double& load) { load = std::max(load, known_[i].bisection.good()); };
+      raise_load(leaders.of_kind[kind]);
+      for (const std::size_t group : units_[i].groups) { raise_load(leaders.of_group_kind[{group, kind}]); }
       const GoodputKey own = key(i);
       const auto raise = [&](auto& map, std::size_t index) {
         const auto [at, is_new] = map.try_emplace(index, own);

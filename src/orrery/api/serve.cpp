@@ -53,11 +53,11 @@ Result<void> check_expert_settings(const serving::Deployment& deployment) {
     const std::int64_t longest = decodes ? settings.max_sequences : settings.max_batched_tokens;
     const Place place{{}, 0, 0, decodes ? "--two-batch-decodes" : "--two-batch-prompts"};
     if (settings.scheduler == serving::Scheduler::static_batch) {
-      return fail(place, "static batches are not divided; choose another --scheduler");
+      return fail(place, "static batches are not divided; choose --scheduler mixed or prefill-first");
     }
     if (least > longest) {
-      return fail(place, fmt::format("{} is more than {} {}, so that no iteration is divided", least,
-                                     decodes ? "--max-sequences" : "--max-batched-tokens", longest));
+      return fail(place, fmt::format("must be at most {} ({}), not {}", longest,
+                                     decodes ? "--max-sequences" : "--max-batched-tokens", least));
     }
     return fail(place,
                 fmt::format("two batches need a model with experts, and {} and attention dp above 1 in the pool that "

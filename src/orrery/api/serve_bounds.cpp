@@ -13,7 +13,7 @@ std::vector<std::size_t> Search::groups_of(const Unit& unit) const {
   if (request_.for_traffic) { return {}; }
   std::vector<std::size_t> groups = {unit.prefill ? kPools : kOnePool,
                                      kFirstTp + static_cast<std::size_t>(unit.engine.tp)};
-  std::size_t first = 0;
+  std::size_t first = 0;  // number of a setting's value 0
   for (const VariedSetting& setting : varied_settings()) {
     constexpr std::size_t kMostValues = 1'000'000'000;
     first += kMostValues;

@@ -408,6 +408,23 @@ TEST(ApiServe, two_batches_overlap_where_tokens_travel_to_experts) {
             "that runs them: no iteration is divided");
 }
 
+TEST(ApiServe, two_batches_that_no_iteration_has_are_refused) {
+  const auto refusal = [](const char* setting, std::int64_t least, const char* scheduler) {
+    ServeRequest request = one_request("mixtral-8x7b", "dgx-h100", 1);
+    request.scenario.attention_dp = request.scenario.ep = 4;
+    config::add(request.engine, setting, config::integer_node(least));
+    config::add(request.engine, "scheduler", config::text_node(scheduler));
+    const auto run = serve(ORRERY_SOURCE_DATA_DIR, request);
+    return run ? std::string() : run.error().text();
+  };
+  EXPECT_EQ(refusal("two_batch_decodes", 4000, "mixed"),
+            "--two-batch-decodes: must be at most 1024 (--max-sequences), not 4000");
+  EXPECT_EQ(refusal("two_batch_prompts", 9000, "mixed"),
+            "--two-batch-prompts: must be at most 8192 (--max-batched-tokens), not 9000");
+  EXPECT_EQ(refusal("two_batch_decodes", 64, "static"),
+            "--two-batch-decodes: static batches are not divided; choose --scheduler mixed or prefill-first");
+}
+
 TEST(ApiServe, the_cache_takes_its_part_of_all_memory_or_of_what_weights_leave) {
   const auto blocks = [](double use, bool of_free) {
     ServeRequest request = small_run();

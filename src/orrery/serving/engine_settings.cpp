@@ -98,8 +98,7 @@ void add_hosts(Record<EngineSettings>& record) {
                 "only what the decode engine's prefix cache does not have is sent")
       .optional("transfer_layer_host", &E::transfer_layer_host,
                 "with prefill engines: host time for each layer of a prompt whose keys and values an engine sends, "
-                "before its "
-                "next iteration; ranks of attention dp spend it at the same time",
+                "before its next iteration; ranks of attention dp spend it at the same time",
                 {.max = kMostHost})
       .optional("prompt_host", &E::prompt_host, "host time to tokenise a token of a prompt, before the engine's queue",
                 {.max = kMostHost})

@@ -57,6 +57,14 @@ std::int64_t length_of(Draws& draws, std::int64_t nominal, const LoadOptions& op
   return draws.between(std::max<std::int64_t>(1, least), nominal);
 }
 
+std::int64_t input_of(Draws& draws, std::int64_t nominal, const LoadOptions& options) {
+  return options.fixed_input ? nominal : length_of(draws, nominal, options);
+}
+
+std::int64_t output_of(Draws& draws, const LoadOptions& options) {
+  return options.fixed_output ? options.output : length_of(draws, options.output, options);
+}
+
 void add_prefixes(Workload& load, const LoadOptions& options) {
   const std::int64_t blocks = options.prefix_tokens / options.block;
   if (options.prefix_groups == 0 || blocks == 0) { return; }
@@ -89,8 +97,8 @@ void add_turns(Workload& load, const LoadOptions& options) {
     for (std::size_t turn = 0; turn < turns; ++turn) {
       if (turn > 0) {
         const std::int64_t added = options.added + options.turn_added;
-        request.input += request.output + length_of(inputs, options.turn_input, options) + added;
-        request.output = length_of(outputs, options.output, options);
+        request.input += request.output + input_of(inputs, options.turn_input, options) + added;
+        request.output = output_of(outputs, options);
       }
       load.requests.push_back(request);
       load.following.push_back({turn > 0 ? 1 : 0, turn > 0 ? load.think : 0});
@@ -134,7 +142,7 @@ void add_branches(Workload& load, const LoadOptions& options) {
   for (std::size_t i = 0; i < own; ++i) {
     for (std::int64_t branch = 1; branch < options.branches; ++branch) {
       Request request = load.requests[i];
-      request.output = length_of(outputs, options.output, options);
+      request.output = output_of(outputs, options);
       load.requests.push_back(request);
     }
   }
@@ -157,8 +165,8 @@ Workload generated(const LoadOptions& options) {
       at += arrivals.gap(options.cv);
       due.push_back(at);
     }
-    request.input = (options.fixed_input ? options.input : length_of(inputs, options.input, options)) + options.added;
-    request.output = options.fixed_output ? options.output : length_of(outputs, options.output, options);
+    request.input = input_of(inputs, options.input, options) + options.added;
+    request.output = output_of(outputs, options);
     load.requests.push_back(request);
   }
   // n of them in n mean gaps, so that the rate is the one that was asked for: given their number in that time, the

@@ -41,7 +41,7 @@ struct LoadOptions {
   std::int64_t input = 0, output = 0;
   double range = 1.0;                                 // lengths are uniform from this part of them to the whole
   double length_cv = 0.0;                             // lengths are log-normal with these means; 0: by range
-  bool fixed_input = false, fixed_output = false;     // all inputs, outputs have the nominal length
+  bool fixed_input = false, fixed_output = false;     // of every request; else inputs or outputs vary
   std::int64_t prefix_groups = 0, prefix_tokens = 0;  // the first tokens of an input are those of a group
   bool prefixes_in_turn = false;                      // the groups of requests come in turn, not at random
   // Sessions: the prompt of a later turn is all that was said before, and new tokens. Arrivals and clients are of
